@@ -1,0 +1,120 @@
+//! The claims a scenario makes about its own outcome, parsed; `analysis` judges them on intervals.
+
+/// One claim: `left op [factor *] right`, in force only where `when` holds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Expect {
+    /// As written.
+    pub text: String,
+    /// Left-hand term.
+    pub left: Term,
+    /// The relation.
+    pub op: Relation,
+    /// Right-hand side.
+    pub right: Against,
+    /// Condition on the host.
+    pub when: Option<When>,
+}
+
+/// The relation a claim asserts.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Relation {
+    /// `>=`
+    AtLeast,
+    /// `<=`
+    AtMost,
+    /// `>`
+    MoreThan,
+    /// `<`
+    LessThan,
+}
+
+/// Right-hand side of a claim.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Against {
+    /// A plain number, in the unit of the left-hand metric.
+    Number(f64),
+    /// `factor * term`; factor is 1 where none is written.
+    Scaled {
+        /// The factor.
+        factor: f64,
+        /// The term.
+        term: Term,
+    },
+}
+
+/// `metric(arm[, role or lock])`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Term {
+    /// What is compared.
+    pub metric: Metric,
+    /// Name of an arm, as [`Arm::name`](crate::Arm::name).
+    pub arm: String,
+    /// A role's or lock's name; `None` is the headline role, or the only lock.
+    pub of: Option<String>,
+}
+
+/// A figure that claims can name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Metric {
+    /// `ns_per_op`: nanoseconds a pass, per worker, over kept slices.
+    NsPerOp,
+    /// `ops_per_second`, summed over the role's workers.
+    OpsPerSecond,
+    /// `fairness_jain`, 1/n to 1.
+    FairnessJain,
+    /// `contention_solo`: against one worker alone.
+    ContentionSolo,
+    /// `contention_unshared`: against a copy for each.
+    ContentionUnshared,
+    /// `bytes` the layout takes.
+    Bytes,
+    /// `contended_share` of a lock's acquisitions, 0 to 1.
+    ContendedShare,
+    /// `handoffs_per_op`: a lock's changes of owner, each acquisition.
+    HandoffsPerOp,
+    /// `wait_p50_ns`, `wait_p99_ns`, `wait_p999_ns`, `wait_max_ns`: a lock's contended waits.
+    Wait(Quantile),
+    /// `COUNTER_per_op`, e.g. `llc_load_misses_per_op`.
+    CounterPerOp(String),
+    /// `COUNTER_per_second`.
+    CounterPerSecond(String),
+}
+
+/// A point of a distribution.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Quantile {
+    /// The median.
+    P50,
+    /// 99 %.
+    P99,
+    /// 99.9 %.
+    P999,
+    /// The largest.
+    Max,
+}
+
+/// A condition on the host: `llc_groups >= 2`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct When {
+    /// As written.
+    pub text: String,
+    /// What is counted.
+    pub fact: HostFact,
+    /// The relation.
+    pub op: Relation,
+    /// The number.
+    pub number: u64,
+}
+
+/// What a condition can ask of the host; usable CPUs only.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum HostFact {
+    /// `cpus`
+    Cpus,
+    /// `llc_groups`
+    LlcGroups,
+    /// `sockets`
+    Sockets,
+    /// `nodes`
+    Nodes,
+}

@@ -1,0 +1,25 @@
+//! What is to be run, before and after it meets a machine.
+//!
+//! A [`Plan`] is a scenario with its variants, sweeps and overrides resolved; it names no machine.
+//! [`bind`](bind::bind) joins it with a [`Topology`] and yields one [`Program`] an arm: operations on offsets, one
+//! list a worker. The worker compiles that Program and the model simulates it, so both run the same thing.
+#![forbid(unsafe_code)]
+
+pub mod bind;
+pub mod expect;
+pub mod placement;
+pub mod program;
+mod scenario;
+pub mod step;
+pub mod topology;
+pub mod units;
+
+pub use bind::{BindError, Bound, BoundArm, NotApplicable};
+pub use placement::{Layout, Placed, Placement, Strategy};
+pub use program::{AccessKind, Address, Op, OpKind, PlacedLock, Program, WorkerProgram};
+pub use scenario::{
+    Arm, ArmKind, Baseline, Case, Count, CpuChoice, Field, Lock, LockKind, Measure, Plan, Repetitions, Role, Width,
+};
+pub use step::{Action, Element, Step, Target};
+pub use topology::{Cpu, Topology};
+pub use units::{CACHE_LINE_BYTES, CpuId, LINE_PAIR_BYTES, Nanos, WorkerIndex};

@@ -1,0 +1,156 @@
+//! The Program: what each worker of one arm executes, as operations on offsets. Sent to workers as it stands.
+
+use crate::placement::Layout;
+use crate::scenario::{LockKind, Width};
+use crate::units::{CpuId, Nanos, WorkerIndex};
+use serde::{Deserialize, Serialize};
+
+/// One arm, bound to a machine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Program {
+    /// The arm's name.
+    pub arm: String,
+    /// Length of the measuring window.
+    pub window: Nanos,
+    /// Length of the warm-up.
+    pub warm_up: Nanos,
+    /// Where everything lies. For `unshared` this is the layout of one copy.
+    pub layout: Layout,
+    /// Bytes the fields area needs: every offset an operation touches lies below it.
+    pub area_bytes: u64,
+    /// The locks, in the order of [`OpKind::Lock`]'s index.
+    pub locks: Vec<PlacedLock>,
+    /// The workers, ascending by index. A solo arm has one, which keeps its index.
+    pub workers: Vec<WorkerProgram>,
+    /// Whether two workers share a CPU: then nothing is masked and no transfer probed between the two.
+    pub shares_cpu: bool,
+    /// Seed of `[any]`.
+    pub seed: u64,
+}
+
+/// A lock in the fields area. An `unshared` arm has one for each worker.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlacedLock {
+    /// Its name; copies share it.
+    pub name: String,
+    /// The algorithm.
+    pub kind: LockKind,
+    /// Offset from the start of the fields area.
+    pub offset: u64,
+}
+
+/// What one worker runs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkerProgram {
+    /// Its index over all roles.
+    pub index: WorkerIndex,
+    /// Its role's index in the scenario.
+    pub role: u32,
+    /// Its role's name.
+    pub role_name: String,
+    /// The CPU it is pinned to.
+    pub cpu: CpuId,
+    /// The role's steps as written: [`Op::step`] points here.
+    pub steps: Vec<String>,
+    /// One pass, in order.
+    pub ops: Vec<Op>,
+}
+
+impl WorkerProgram {
+    /// Whether a pass can wait for another worker or give up the CPU; then the stop word is looked at each pass.
+    pub fn can_block(&self) -> bool {
+        self.ops.iter().any(|op| {
+            matches!(op.kind, OpKind::Wait { .. } | OpKind::Lock { .. } | OpKind::Yield | OpKind::Sleep { .. })
+        })
+    }
+}
+
+/// One operation of a pass. A step with `[all]` becomes one operation an element.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Op {
+    /// 1: each pass; N: the N-th pass, the 2N-th, ….
+    pub every: u32,
+    /// Index of the step it came from.
+    pub step: u32,
+    /// What it does.
+    pub kind: OpKind,
+}
+
+/// What an operation does.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum OpKind {
+    /// Touch memory once (twice for a bump).
+    Access {
+        /// How.
+        kind: AccessKind,
+        /// Size.
+        width: Width,
+        /// Where.
+        at: Address,
+    },
+    /// Atomic add of 1; the value it leaves is what a later wait on the same word compares with.
+    Post {
+        /// Size.
+        width: Width,
+        /// Offset from the start of the fields area.
+        at: u64,
+    },
+    /// Spin until the word differs from what this worker last saw or posted there.
+    Wait {
+        /// Size.
+        width: Width,
+        /// Offset from the start of the fields area.
+        at: u64,
+    },
+    /// Drop the line from every cache.
+    Flush {
+        /// Where.
+        at: Address,
+    },
+    /// Acquire.
+    Lock {
+        /// Index into [`Program::locks`].
+        lock: u32,
+    },
+    /// Release.
+    Unlock {
+        /// Index into [`Program::locks`].
+        lock: u32,
+    },
+    /// Compute for so long, touching no memory.
+    Work(Nanos),
+    /// Spin-loop hint.
+    Pause,
+    /// Full fence.
+    Fence,
+    /// Give up the CPU.
+    Yield,
+    /// Sleep.
+    Sleep(Nanos),
+}
+
+/// How memory is touched.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum AccessKind {
+    /// Read.
+    Load,
+    /// Plain write.
+    Store,
+    /// Plain read, then plain write.
+    Bump,
+    /// Atomic fetch-and-add.
+    Add,
+    /// Atomic exchange.
+    Swap,
+    /// Atomic compare-and-exchange.
+    Cas,
+}
+
+/// Where an operation touches memory; offsets from the start of the fields area.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Address {
+    /// Always here.
+    Fixed(u64),
+    /// One of these, drawn each pass; at least one.
+    Any(Vec<u64>),
+}

@@ -1,0 +1,248 @@
+//! The Plan: a scenario after variants, overrides and sweeps are resolved, and before a machine is known.
+
+use crate::expect::Expect;
+use crate::placement::Placement;
+use crate::step::Step;
+use crate::units::{CpuId, Nanos};
+use serde::{Deserialize, Serialize};
+
+/// Everything one scenario asks for. Made by the `scenario` crate, which has refused what is impossible on any machine;
+/// what only a machine can refuse is left to [`bind`](crate::bind::bind).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// The scenario file's stem, e.g. `false_sharing`: names the results folder.
+    pub name: String,
+    /// One line: what is under study.
+    pub title: String,
+    /// The question the scenario answers.
+    pub question: String,
+    /// What holds for the whole run.
+    pub measure: Measure,
+    /// Every variant at every point of the sweep, in file order, sweep points in the order of their lists.
+    /// All of kind [`ArmKind::Variant`]; [`Plan::arms_to_run`] adds the references.
+    pub arms: Vec<Arm>,
+    /// The claims the scenario makes about its own outcome.
+    pub expects: Vec<Expect>,
+}
+
+/// What holds for the whole run and cannot differ between arms.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measure {
+    /// Blocks: how often every arm is run.
+    pub repetitions: Repetitions,
+    /// With [`Repetitions::Auto`]: stop once every ratio's interval is narrower than this share (0.05 is 5 %).
+    pub precision: f64,
+    /// With [`Repetitions::Auto`]: stop after this much wall time.
+    pub budget: Nanos,
+    /// The baselines asked for; `None` means those that apply.
+    pub baselines: Option<Vec<Baseline>>,
+    /// The role whose figures head an arm: an index into [`Case::roles`], the same in every arm.
+    pub headline_role: usize,
+}
+
+/// How many blocks a run has.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Repetitions {
+    /// Exactly so many.
+    Fixed(u32),
+    /// Until [`Measure::precision`] or [`Measure::budget`].
+    Auto,
+}
+
+/// A reference that says what sharing cost.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Baseline {
+    /// One worker alone, one arm a role.
+    Solo,
+    /// All workers at once, each on its own copy of every field and lock.
+    Unshared,
+}
+
+/// One thing that is run and compared: a variant at one point of the sweep, or a reference.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Arm {
+    /// As claims name it: `packed`, `packed@workers=4`, `solo:counter`, `unshared:packed`, `control`.
+    pub name: String,
+    /// What it is for.
+    pub kind: ArmKind,
+    /// The variant it comes from.
+    pub variant: String,
+    /// The sweep's point: path and value, as written; empty without a sweep.
+    pub sweep: Vec<(String, String)>,
+    /// Length of the measuring window.
+    pub window: Nanos,
+    /// Length of the warm-up before it, all workers running.
+    pub warm_up: Nanos,
+    /// The fields, locks, roles and placement in force.
+    pub case: Case,
+}
+
+/// What an arm is for. `plain` (an untimed twin that prices the timing) comes with the lock kinds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ArmKind {
+    /// A variant under comparison.
+    Variant,
+    /// The reference variant with one worker of one role alone.
+    Solo {
+        /// Index into [`Case::roles`].
+        role: usize,
+    },
+    /// The reference variant with a copy of everything for each worker.
+    Unshared,
+    /// The reference variant once more, so that the run can say what difference it could have seen.
+    Control,
+}
+
+/// The memory and the roles of one arm.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Case {
+    /// Shared fields in declaration order.
+    pub fields: Vec<Field>,
+    /// Locks in declaration order; placed after the fields under declared order.
+    pub locks: Vec<Lock>,
+    /// Roles in declaration order.
+    pub roles: Vec<Role>,
+    /// Where fields and locks go.
+    pub placement: Placement,
+    /// Whether more workers than CPUs are wanted.
+    pub oversubscribe: bool,
+}
+
+impl Case {
+    /// Workers of all roles together: the number of elements of a field with `each = "worker"`.
+    pub fn worker_count(&self) -> u32 {
+        self.roles.iter().map(|r| r.workers).sum()
+    }
+}
+
+/// An integer in shared memory, or an array of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// Its name in steps and results.
+    pub name: String,
+    /// Size of one element.
+    pub width: Width,
+    /// How many elements.
+    pub count: Count,
+    /// Byte offset of the first element under `declared`, elements back to back; else `None`.
+    pub at: Option<u64>,
+}
+
+/// How many elements a field has.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Count {
+    /// A single value: steps name it without brackets.
+    One,
+    /// One element a worker.
+    PerWorker,
+    /// So many, at least 1.
+    Fixed(u32),
+}
+
+impl Count {
+    /// The number of elements where `workers` workers run.
+    pub fn elements(self, workers: u32) -> u32 {
+        match self {
+            Count::One => 1,
+            Count::PerWorker => workers,
+            Count::Fixed(n) => n,
+        }
+    }
+}
+
+/// Size of an integer field's element; its alignment is the same.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Width {
+    /// One byte.
+    U8,
+    /// Two bytes.
+    U16,
+    /// Four bytes.
+    U32,
+    /// Eight bytes.
+    U64,
+}
+
+impl Width {
+    /// Size and alignment in bytes.
+    pub fn bytes(self) -> u64 {
+        match self {
+            Width::U8 => 1,
+            Width::U16 => 2,
+            Width::U32 => 4,
+            Width::U64 => 8,
+        }
+    }
+}
+
+/// A process-shared lock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lock {
+    /// Its name in steps and results.
+    pub name: String,
+    /// The algorithm.
+    pub kind: LockKind,
+    /// Byte offset under `declared`; else `None`.
+    pub at: Option<u64>,
+}
+
+/// The lock algorithms. `shm-layout` asserts their sizes and alignments against the real types.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum LockKind {
+    /// A POSIX mutex, process-shared and robust (`pthread_mutexattr_setrobust(3)`).
+    Pthread,
+}
+
+impl LockKind {
+    /// Every kind, in the order in which messages list them.
+    pub const ALL: [LockKind; 1] = [LockKind::Pthread];
+
+    /// As scenarios spell it.
+    pub fn name(self) -> &'static str {
+        match self {
+            LockKind::Pthread => "pthread",
+        }
+    }
+
+    /// Bytes a lock of this kind takes in the segment: glibc's 40-byte mutex and the lab's 8 bytes of owner record.
+    pub fn bytes(self) -> u64 {
+        match self {
+            LockKind::Pthread => 48,
+        }
+    }
+
+    /// Its alignment in bytes.
+    pub fn align(self) -> u64 {
+        match self {
+            LockKind::Pthread => 8,
+        }
+    }
+}
+
+/// A program and where it runs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Role {
+    /// Its name.
+    pub name: String,
+    /// How many processes run it, at least 1.
+    pub workers: u32,
+    /// Which CPUs they take.
+    pub cpus: CpuChoice,
+    /// One pass, in order.
+    pub steps: Vec<Step>,
+}
+
+/// Which CPUs a role's workers take; [`bind`](crate::bind::bind) turns it into numbers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CpuChoice {
+    /// Distinct cores, as far apart as the host allows: sockets first, then last-level groups, siblings last.
+    Spread,
+    /// Hardware threads of one core.
+    SameCore,
+    /// Distinct cores of one last-level cache.
+    SameLlc,
+    /// Alternating sockets.
+    CrossSocket,
+    /// These, one a worker, in order.
+    List(Vec<CpuId>),
+}

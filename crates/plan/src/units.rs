@@ -1,0 +1,69 @@
+//! Units and identifiers: a number that crosses a module boundary says what it counts.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Bytes of one cache line on every machine the lab knows (x86-64, Arm Neoverse): the unit in which coherence moves
+/// data. If a machine differs, every `line` in the results is wrong.
+pub const CACHE_LINE_BYTES: u64 = 64;
+
+/// Bytes of the pair of lines that an adjacent-line prefetcher fetches together (Intel SDM, optimisation manual,
+/// "spatial prefetcher"). What must not disturb a measurement stands this far apart.
+pub const LINE_PAIR_BYTES: u64 = 128;
+
+/// A logical CPU as Linux numbers it (`/sys/devices/system/cpu/cpuN`).
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct CpuId(pub u32);
+
+/// A worker's index over all roles of an arm, from 0, in the order of the roles. `[me]` is this index.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct WorkerIndex(pub u32);
+
+impl fmt::Display for CpuId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Display for WorkerIndex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A length of time in nanoseconds, of no particular clock.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Nanos(pub u64);
+
+impl Nanos {
+    /// The same length as a [`std::time::Duration`].
+    pub fn duration(self) -> std::time::Duration {
+        std::time::Duration::from_nanos(self.0)
+    }
+}
+
+impl fmt::Display for Nanos {
+    /// The shortest exact form: `250ns`, `20us`, `100ms`, `2s`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (unit, name) in [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")] {
+            if self.0 >= unit && self.0.is_multiple_of(unit) {
+                return write!(f, "{}{name}", self.0 / unit);
+            }
+        }
+        write!(f, "{}ns", self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Nanos;
+
+    #[test]
+    fn nanos_print_in_the_largest_exact_unit() {
+        let shown = [0, 7, 1_500, 20_000, 100_000_000, 2_000_000_000].map(|n| Nanos(n).to_string());
+        assert_eq!(shown, ["0ns", "7ns", "1500ns", "20us", "100ms", "2s"]);
+    }
+}

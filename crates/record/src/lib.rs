@@ -1,0 +1,16 @@
+//! What was seen: from one worker's trace to the run that is written to disk. The serialised form of [`Run`] is the
+//! JSON contract; its field names are part of it, and it only grows within one [`SCHEMA_VERSION`].
+#![forbid(unsafe_code)]
+
+mod observation;
+mod reading;
+mod run;
+mod trace;
+
+pub use observation::{LockObservation, Observation};
+pub use reading::{Reading, ReadingError};
+pub use run::*;
+pub use trace::{CounterReadings, Gap, LockTrace, QueueDelay, Slice, Trace, Wait};
+
+/// Version of the JSON that [`Run`] and the other commands print.
+pub const SCHEMA_VERSION: u32 = 1;

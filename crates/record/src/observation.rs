@@ -1,0 +1,82 @@
+//! One worker in one repetition, judged: what of its window counts.
+
+use crate::trace::CounterReadings;
+use serde::{Deserialize, Serialize};
+
+/// One worker's share of one repetition, after the co-running mask. A row of `samples.csv`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Observation {
+    /// The arm's name.
+    pub arm: String,
+    /// The block, from 0.
+    pub block: u32,
+    /// The worker's index over all roles.
+    pub worker: u32,
+    /// Its role's name.
+    pub role: String,
+    /// Its process; `None` where a model made the observation.
+    pub pid: Option<i32>,
+    /// Its thread, where that differs from the process.
+    pub tid: Option<i32>,
+    /// Its CPU.
+    pub cpu: u32,
+    /// Passes in the whole window.
+    pub passes: u64,
+    /// Passes in kept slices.
+    pub kept_passes: u64,
+    /// Length of the kept slices.
+    pub kept_ns: f64,
+    /// Length of the masked ones: time in which some worker of the repetition was evicted.
+    pub lost_ns: f64,
+    /// Timed blocking in the window.
+    pub blocked_ns: f64,
+    /// Length of the whole window as the worker saw it: what counters divide by.
+    pub window_ns: f64,
+    /// Nanoseconds a pass: the median of the kept slices; `None` with no kept slice that holds a pass.
+    pub ns_per_op: Option<f64>,
+    /// Nanoseconds a pass in each kept slice, in order. In memory only: `run.json` holds their quantiles by arm.
+    #[serde(skip)]
+    pub slice_ns_per_op: Vec<f64>,
+    /// One-way time of a line between the workers' CPUs before the repetition: the slowest pair's; one for all workers.
+    pub transfer_before_ns: Option<f64>,
+    /// The same after it.
+    pub transfer_after_ns: Option<f64>,
+    /// Nanoseconds for the fixed throughput-bound loop on the slowest worker's core, before and after the slower:
+    /// one for all workers. Larger is slower.
+    pub core_speed: f64,
+    /// Regime by number, ascending by transfer time; `None` where the repetition belongs to none.
+    pub regime: Option<u32>,
+    /// Why the repetition does not count: `lost_time`, `regime_changed`, `core_speed_changed`, `gap_log_full`,
+    /// `no_pass`. Empty where it does. The same for all its workers.
+    pub spoiled: Vec<String>,
+    /// Counters over the whole window.
+    pub counters: CounterReadings,
+    /// Its dealings with each lock it uses.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub locks: Vec<LockObservation>,
+}
+
+/// One worker's dealings with one lock in one repetition.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LockObservation {
+    /// The lock's name.
+    pub lock: String,
+    /// Times it was acquired.
+    pub acquisitions: u64,
+    /// Times the first try failed.
+    pub contended: u64,
+    /// Contended waits that overlap no eviction. In memory only.
+    #[serde(skip)]
+    pub kept_wait_ns: Vec<u64>,
+    /// Every contended wait in the log. In memory only.
+    #[serde(skip)]
+    pub all_wait_ns: Vec<u64>,
+    /// Waits that found the log full.
+    pub waits_lost: u64,
+    /// Changes of owner.
+    pub handoffs: u64,
+    /// Longest run of one owner.
+    pub longest_run: u64,
+    /// Acquisitions that found the previous owner dead.
+    pub owner_died: u64,
+}

@@ -1,0 +1,506 @@
+//! A finished run: the JSON contract of `run.json`, key for key.
+
+use crate::observation::Observation;
+use crate::reading::Reading;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Everything a run leaves: what was asked, on what, what was seen and what it means.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// [`crate::SCHEMA_VERSION`]; always the first key.
+    pub schema_version: u32,
+    /// The program that made it.
+    pub tool: Tool,
+    /// The command line, as typed.
+    pub command: String,
+    /// Seed of the arms' order, of `[any]` and of the intervals.
+    pub seed: u64,
+    /// Start, UTC, RFC 3339 with seconds.
+    pub started_utc: String,
+    /// Wall time of the whole run.
+    pub duration_s: f64,
+    /// The machine.
+    pub host: Host,
+    /// The question.
+    pub scenario: ScenarioText,
+    /// How figures were made.
+    pub method: Method,
+    /// Every arm, in the plan's order; references last.
+    pub arms: Vec<ArmSummary>,
+    /// Every worker of every repetition, spoiled ones too, in the order in which they ran.
+    pub observations: Vec<Observation>,
+    /// The scenario's claims, judged.
+    pub expect: Vec<ExpectOutcome>,
+    /// What is wrong, and what would cure it; most severe first, never empty.
+    pub diagnosis: Vec<Diagnosis>,
+    /// What the reader should know about these figures.
+    pub warnings: Vec<Warning>,
+}
+
+/// The program.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Tool {
+    /// Package version.
+    pub version: String,
+    /// Commit it was built from, where known.
+    pub commit: Option<String>,
+}
+
+/// The machine a run was made on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Host {
+    /// Host name.
+    pub hostname: String,
+    /// Kernel release.
+    pub kernel: String,
+    /// CPU model as `/proc/cpuinfo` names it.
+    pub cpu_model: String,
+    /// Hypervisor, where cpuid says there is one.
+    pub hypervisor: Option<String>,
+    /// Online CPUs.
+    pub cpus: u32,
+    /// Last-level cache groups.
+    pub llc_groups: u32,
+    /// NUMA nodes.
+    pub nodes: u32,
+    /// Sockets.
+    pub sockets: u32,
+    /// Cache line, bytes.
+    pub line_bytes: u32,
+    /// Ticks of the time-stamp counter a second, as calibrated.
+    pub ticks_per_second: f64,
+    /// `/proc/sys/kernel/perf_event_paranoid`.
+    pub perf_event_paranoid: Option<i32>,
+    /// Stolen time over the run as a share of all CPU time, where the kernel says.
+    pub stolen_share: Option<f64>,
+}
+
+/// The scenario as it was run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ScenarioText {
+    /// Its title.
+    pub title: String,
+    /// Its question.
+    pub question: String,
+    /// The file as named on the command line.
+    pub path: String,
+    /// SHA-256 of the text, hexadecimal.
+    pub sha256: String,
+    /// The whole file.
+    pub text: String,
+}
+
+/// How figures were made.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Method {
+    /// The interval's method, in a phrase.
+    pub interval: String,
+    /// Its level, 0.95.
+    pub level: f64,
+    /// Length of a slice.
+    pub slice_us: f64,
+    /// The control interval's farther end from 1, as a ratio minus 1: the smallest effect the run could have seen.
+    /// `None` where the control arm resolved nothing.
+    pub resolution: Option<f64>,
+    /// The control arm's ratio to its twin, where there is one.
+    pub control: Option<Interval>,
+    /// Share of the window spent reading the clock and logging, as measured; `None` where it was not.
+    pub watching_cost: Option<f64>,
+    /// The headline regime, where repetitions agree on one.
+    pub headline_regime: Option<Regime>,
+    /// Every regime seen, ascending by transfer time.
+    pub regimes: Vec<Regime>,
+    /// Blocks run; more than asked for where the run was extended.
+    pub blocks: u32,
+    /// Whether it was extended because noise hid the answer.
+    pub extended: bool,
+}
+
+/// Repetitions whose line-transfer time and core speed agree.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Regime {
+    /// Its number in [`Observation::regime`](crate::Observation::regime).
+    pub number: u32,
+    /// Median one-way transfer time; `None` where only single workers ran.
+    pub transfer_ns: Option<f64>,
+    /// Median of the fixed loop.
+    pub core_speed: f64,
+    /// Repetitions in it, over all arms.
+    pub repetitions: u32,
+}
+
+/// A median and its 95 % interval.
+#[derive(Copy, Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Interval {
+    /// The estimate.
+    pub median: f64,
+    /// Lower end.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+}
+
+/// What an arm is for, as the JSON spells it.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// A variant.
+    Variant,
+    /// One worker alone.
+    Solo,
+    /// A copy for each.
+    Unshared,
+    /// The first variant again.
+    Control,
+    /// An untimed twin.
+    Plain,
+}
+
+/// What became of an arm.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ArmState {
+    /// It has figures.
+    Measured,
+    /// It ran, but kept too few repetitions in one regime for a figure.
+    Unresolved,
+    /// This host cannot place it.
+    NotApplicable,
+}
+
+/// One arm's figures: its headline role's, in the headline regime.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ArmSummary {
+    /// As claims name it.
+    pub name: String,
+    /// What it is for.
+    pub kind: Kind,
+    /// What became of it.
+    pub state: ArmState,
+    /// Why it has no figures, where it has none.
+    pub why: Option<String>,
+    /// `co-running`, or `none` where workers share a CPU.
+    pub mask: String,
+    /// The variant it comes from.
+    pub variant: String,
+    /// The sweep's point.
+    pub sweep: BTreeMap<String, String>,
+    /// Bytes the layout takes.
+    pub bytes: u64,
+    /// Where everything lies.
+    pub layout: Vec<LayoutRow>,
+    /// Transfer time of the headline regime.
+    pub regime_transfer_ns: Option<f64>,
+    /// Repetitions by fate.
+    pub repetitions: RepetitionCount,
+    /// Lost co-running time as a share of all window time, spoiled repetitions included.
+    pub lost_share: f64,
+    /// What it read in other regimes.
+    pub other_regimes: Vec<OtherRegime>,
+    /// The role whose figures stand here.
+    pub headline_role: String,
+    /// Nanoseconds a pass, per worker.
+    pub ns_per_op: Option<Interval>,
+    /// Spread of single slices.
+    pub slice_ns_per_op: Option<Quantiles>,
+    /// Passes a second, over the role's workers.
+    pub ops_per_second: Option<Interval>,
+    /// Against the fastest variant: 1 or more where it is slower.
+    pub ratio_to_best: Option<Interval>,
+    /// Every role.
+    pub roles: Vec<RoleSummary>,
+    /// Every worker.
+    pub workers: Vec<WorkerSummary>,
+    /// Every lock that is used.
+    pub locks: Vec<LockSummary>,
+}
+
+/// One element of the layout.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LayoutRow {
+    /// Field or lock.
+    pub field: String,
+    /// Element.
+    pub element: u32,
+    /// Byte offset from the start of the fields area, which is aligned to a page.
+    pub offset: u64,
+    /// Size.
+    pub bytes: u64,
+    /// Number of its first cache line in the fields area.
+    pub line: u64,
+    /// Workers that write it.
+    pub writers: Vec<u32>,
+    /// Workers that read it.
+    pub readers: Vec<u32>,
+}
+
+/// Repetitions by fate.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RepetitionCount {
+    /// In the headline regime and counted.
+    pub kept: u32,
+    /// Spoiled.
+    pub spoiled: u32,
+    /// Sound, but in another regime.
+    pub other_regime: u32,
+}
+
+/// A headline role's figure in a regime that is not the headline.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OtherRegime {
+    /// Transfer time.
+    pub transfer_ns: Option<f64>,
+    /// Nanoseconds a pass; an interval of equal ends where repetitions are too few for one.
+    pub ns_per_op: Interval,
+    /// Repetitions.
+    pub repetitions: u32,
+}
+
+/// Quantiles of single slices.
+#[derive(Copy, Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Quantiles {
+    /// 10 %.
+    pub p10: f64,
+    /// Median.
+    pub p50: f64,
+    /// 90 %.
+    pub p90: f64,
+}
+
+/// One role of an arm.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RoleSummary {
+    /// Its name.
+    pub role: String,
+    /// Nanoseconds a pass: the median worker's in each repetition.
+    pub ns_per_op: Option<Interval>,
+    /// The slowest worker's.
+    pub slowest_worker_ns_per_op: Option<Interval>,
+    /// Passes a second, over its workers.
+    pub ops_per_second: Option<Interval>,
+    /// Jain's index of its workers' rates: 1 is even, 1/n is one worker taking all.
+    pub fairness_jain: Option<f64>,
+    /// Against the baselines.
+    pub contention: Contention,
+    /// Counters by glossary name, summed over its workers and repetitions of the headline regime.
+    pub counters: BTreeMap<String, CounterSummary>,
+}
+
+/// A role's cost of sharing.
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
+pub struct Contention {
+    /// ns per pass, against one worker alone.
+    pub solo: Option<Interval>,
+    /// ns per pass, against a copy for each.
+    pub unshared: Option<Interval>,
+}
+
+/// A counter of a role: what was measured beside what a model computed, never one in the other's place.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CounterSummary {
+    /// Measured.
+    pub measured: Measured,
+    /// Computed by the model; `None` where no model ran.
+    pub modelled: Option<Modelled>,
+}
+
+/// A measured count.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Measured {
+    /// The reading, summed over workers and repetitions; the worst state of them all.
+    #[serde(flatten)]
+    pub reading: Reading,
+    /// Events a pass.
+    pub per_op: Option<f64>,
+    /// Events a second of window, over the role's workers.
+    pub per_second: Option<f64>,
+}
+
+/// A modelled count.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Modelled {
+    /// Events.
+    pub value: f64,
+    /// Events a pass.
+    pub per_op: f64,
+}
+
+/// One worker of an arm.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WorkerSummary {
+    /// Its index.
+    pub index: u32,
+    /// Its role.
+    pub role: String,
+    /// Its CPU.
+    pub cpu: u32,
+    /// Nanoseconds a pass.
+    pub ns_per_op: Option<Interval>,
+    /// Passes a second.
+    pub ops_per_second: Option<Interval>,
+}
+
+/// One lock of an arm.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LockSummary {
+    /// Its name.
+    pub lock: String,
+    /// Its algorithm.
+    pub kind: String,
+    /// Times it was acquired.
+    pub acquisitions: u64,
+    /// Times the first try failed.
+    pub contended: u64,
+    /// Contended waits that overlap no eviction; `None` with no such wait.
+    pub wait_ns: Option<Percentiles>,
+    /// Every contended wait.
+    pub wait_ns_all: Option<Percentiles>,
+    /// Waits left out of `wait_ns`.
+    pub masked: u64,
+    /// Waits that found the log full: their times are in neither histogram.
+    pub waits_lost: u64,
+    /// Hold times; `None` where none were sampled.
+    pub hold_ns: Option<Percentiles>,
+    /// Changes of owner.
+    pub handoffs: u64,
+    /// Longest run of one owner.
+    pub longest_run: u64,
+    /// Acquisitions that found the previous owner dead.
+    pub owner_died: u64,
+    /// Who waited.
+    pub by_worker: Vec<LockWorker>,
+}
+
+/// One worker at one lock.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LockWorker {
+    /// The worker.
+    pub worker: u32,
+    /// Its role.
+    pub role: String,
+    /// Times it acquired.
+    pub acquisitions: u64,
+    /// Times its first try failed.
+    pub contended: u64,
+    /// Its contended waits, unmasked ones alone.
+    pub wait_ns: Option<Percentiles>,
+}
+
+/// Percentiles of a distribution, nanoseconds, from an HdrHistogram of 3 digits.
+#[derive(Copy, Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Percentiles {
+    /// How many.
+    pub count: u64,
+    /// Smallest.
+    pub min: u64,
+    /// Mean.
+    pub mean: f64,
+    /// Median.
+    pub p50: u64,
+    /// 90 %.
+    pub p90: u64,
+    /// 99 %.
+    pub p99: u64,
+    /// 99.9 %.
+    pub p999: u64,
+    /// Largest.
+    pub max: u64,
+}
+
+/// A claim, judged.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ExpectOutcome {
+    /// As written.
+    pub claim: String,
+    /// The judgement.
+    pub state: ExpectState,
+    /// Left-hand side over right-hand side, or the left-hand side against a number.
+    pub seen: Option<Interval>,
+    /// What the state rests on, in plain words.
+    pub why: String,
+}
+
+/// How a claim was judged on its interval.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ExpectState {
+    /// The whole interval is on the claimed side.
+    Holds,
+    /// The whole interval is on the other.
+    Fails,
+    /// It lies across.
+    Undecided,
+    /// It does not apply here.
+    NotApplicable,
+}
+
+/// What is wrong, or that nothing is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Diagnosis {
+    /// `false_sharing`, `true_sharing`, `reader_invalidation`, `adjacent_line`, `none`.
+    pub kind: String,
+    /// How much it costs.
+    pub severity: Severity,
+    /// In one sentence, for a student.
+    pub text: String,
+    /// The arms it was seen in.
+    pub arms: Vec<String>,
+    /// The fields concerned.
+    pub fields: Vec<String>,
+    /// The roles concerned.
+    pub roles: Vec<String>,
+    /// What it rests on.
+    pub evidence: Vec<Evidence>,
+    /// What to do.
+    pub cure: String,
+    /// What the cure gave in this run: the ratio of ns per pass, sick over cured; `None` where no arm holds the cure.
+    pub expected_gain: Option<Gain>,
+}
+
+/// How much a diagnosis costs.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    /// Nothing to do.
+    None,
+    /// Below 1.2 ×.
+    Low,
+    /// Below 2 ×.
+    Medium,
+    /// From 2 ×.
+    High,
+}
+
+/// One figure a diagnosis rests on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Evidence {
+    /// What it is.
+    pub name: String,
+    /// The figure; `None` where it could not be had.
+    pub value: Option<f64>,
+    /// Its unit.
+    pub unit: String,
+    /// Where it comes from: `measured`, `modelled`, `layout`, or `missing: …`.
+    pub source: String,
+}
+
+/// A cure's measured gain.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Gain {
+    /// The arm that holds the cure.
+    pub arm: String,
+    /// Sick over cured.
+    pub ratio: Interval,
+}
+
+/// What the reader should know about the figures.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Warning {
+    /// Stable: `no_pmu`, `lost_time`, `regimes_mixed`, ….
+    pub id: String,
+    /// What was seen.
+    pub text: String,
+    /// What to do.
+    pub advice: String,
+}

@@ -1,0 +1,120 @@
+//! What one worker recorded in one repetition, unjudged. Written by the worker at its end, read by the coordinator.
+//!
+//! Times are ticks of the invariant TSC (`CNTVCT_EL0` on Arm), one clock over all CPUs; the coordinator knows their
+//! length. Nothing here is masked: which slices count is for `analysis` to say, which sees all workers.
+
+use crate::reading::Reading;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Counter readings by glossary name (`l1d_load_misses`, `context_switches`, …), over the measuring window alone.
+pub type CounterReadings = BTreeMap<String, Reading>;
+
+/// One worker's record of one repetition.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Trace {
+    /// The worker's index over all roles.
+    pub worker: u32,
+    /// Its process.
+    pub pid: i32,
+    /// The CPU its affinity named when read back after pinning.
+    pub cpu: u32,
+    /// When the window opened, ticks; the same in every worker of a repetition.
+    pub open_ticks: u64,
+    /// When it closed.
+    pub close_ticks: u64,
+    /// Passes between the first and the last clock read inside the window.
+    pub passes: u64,
+    /// Ticks between those two reads.
+    pub span_ticks: u64,
+    /// Contiguous slices of that span, ascending.
+    pub slices: Vec<Slice>,
+    /// Distances of two clock reads that were long enough to be an eviction, ascending; `analysis` decides.
+    pub gaps: Vec<Gap>,
+    /// Gaps that found the log full: above 0 the mask is incomplete and the repetition spoiled.
+    pub gaps_lost: u64,
+    /// Median distance of two clock reads in the window, less timed blocking, ticks.
+    pub read_distance_ticks: u64,
+    /// Time spent in timed blocking inside the window (contended lock, `sleep`, `yield`), ticks.
+    pub blocked_ticks: u64,
+    /// Long blockings after which the run queue was asked how long it kept the worker waiting.
+    pub queue_delays: Vec<QueueDelay>,
+    /// Median one-way time of one line between this worker's CPU and its ring neighbours', before the warm-up, ticks.
+    /// `None` where it has no neighbour on another CPU.
+    pub transfer_before_ticks: Option<f64>,
+    /// The same after the window.
+    pub transfer_after_ticks: Option<f64>,
+    /// Ticks that a fixed, throughput-bound loop took before the warm-up: the core's speed, sibling included.
+    pub core_loop_before_ticks: u64,
+    /// The same after the window.
+    pub core_loop_after_ticks: u64,
+    /// What the worker's counters said about its window.
+    pub counters: CounterReadings,
+    /// One entry a lock of the Program that the worker uses, by index.
+    pub locks: Vec<LockTrace>,
+    /// Steps with no pass completed: the step in which the worker stood when the window closed, if it completed none.
+    pub stuck_in_step: Option<u32>,
+}
+
+/// A stretch of a worker's window, at least half a millisecond, at least one pass.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Slice {
+    /// First clock read.
+    pub start_ticks: u64,
+    /// Last clock read; the next slice starts here.
+    pub end_ticks: u64,
+    /// Passes completed between the two.
+    pub passes: u64,
+}
+
+/// Two clock reads further apart than the loop explains.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Gap {
+    /// The earlier read.
+    pub start_ticks: u64,
+    /// The later read.
+    pub end_ticks: u64,
+    /// Timed blocking between the two: their distance less this is unexplained.
+    pub blocked_ticks: u64,
+}
+
+/// A blocking of over 50 µs, and how much of it the worker was runnable but not running (`/proc/self/schedstat`).
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QueueDelay {
+    /// Begin of the blocking.
+    pub start_ticks: u64,
+    /// Its end.
+    pub end_ticks: u64,
+    /// Run-queue delay in it, nanoseconds of the scheduler's clock.
+    pub delay_ns: u64,
+}
+
+/// One worker's dealings with one lock inside the window.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LockTrace {
+    /// Index into the Program's locks.
+    pub lock: u32,
+    /// Times it was acquired.
+    pub acquisitions: u64,
+    /// Times the first try failed.
+    pub contended: u64,
+    /// Contended waits in order; those beyond the log's capacity are in [`LockTrace::waits_lost`] alone.
+    pub waits: Vec<Wait>,
+    /// Contended waits that found the log full.
+    pub waits_lost: u64,
+    /// Acquisitions after which the lock's previous owner was another worker.
+    pub handoffs: u64,
+    /// Longest run of acquisitions without a handoff that ended or stood in this worker.
+    pub longest_run: u64,
+    /// Acquisitions that found the previous owner dead.
+    pub owner_died: u64,
+}
+
+/// One contended wait.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Wait {
+    /// When the first try had failed.
+    pub start_ticks: u64,
+    /// From then until the lock was owned.
+    pub ticks: u64,
+}
