@@ -205,14 +205,14 @@ impl LockKind {
     }
 
     /// Bytes a lock of this kind takes in the segment: glibc's 40-byte mutex and the lab's 8 bytes of owner record.
-    pub fn bytes(self) -> u64 {
+    pub const fn bytes(self) -> u64 {
         match self {
             LockKind::Pthread => 48,
         }
     }
 
     /// Its alignment in bytes.
-    pub fn align(self) -> u64 {
+    pub const fn align(self) -> u64 {
         match self {
             LockKind::Pthread => 8,
         }

@@ -1,0 +1,130 @@
+//! A worker's slot: what the coordinator may want to know of a worker that has died or hangs, and the line that two
+//! ring neighbours hand to and fro to learn how long a transfer takes.
+
+use crate::SharedMemory;
+use crossbeam_utils::CachePadded;
+use std::mem::{align_of, size_of};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// One worker's slot. Zeroed memory is its initial state.
+#[repr(C)]
+#[derive(Debug, Default)]
+pub struct Slot {
+    status: CachePadded<Status>,
+    /// The ball of the pair (this worker, its next neighbour): this worker stores odd numbers, the neighbour even ones.
+    pub ball: CachePadded<AtomicU64>,
+}
+
+#[repr(C)]
+#[derive(Debug, Default)]
+struct Status {
+    state: AtomicU32,
+    /// Lock index plus 1, or 0.
+    waits_for: AtomicU32,
+    /// One bit for each of the first 64 locks.
+    holds: AtomicU64,
+}
+
+// SAFETY: repr(C), fixed-width atomics only; discriminants are checked when read.
+#[allow(unsafe_code)]
+unsafe impl SharedMemory for Slot {}
+
+const _: () = assert!(size_of::<Slot>() == 256 && align_of::<Slot>() == 128);
+
+/// How far a worker has come; single writer: the worker.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum WorkerState {
+    /// Not attached yet.
+    Starting = 0,
+    /// Attached, pinned, compiled.
+    Attached = 1,
+    /// Probing the line transfer and the core's speed.
+    Probing = 2,
+    /// Running passes, before or in the window.
+    Running = 3,
+    /// Past its window.
+    Left = 4,
+    /// Trace written.
+    Done = 5,
+}
+
+impl WorkerState {
+    /// In words, to follow "was".
+    pub fn words(self) -> &'static str {
+        match self {
+            WorkerState::Starting => "starting up",
+            WorkerState::Attached => "waiting for the others to attach",
+            WorkerState::Probing => "probing the line transfer",
+            WorkerState::Running => "running passes",
+            WorkerState::Left => "waiting for the others to leave the window",
+            WorkerState::Done => "done",
+        }
+    }
+}
+
+impl Slot {
+    /// Publishes how far this worker has come.
+    pub fn set_state(&self, state: WorkerState) {
+        // Release; pairs with the Acquire in `state`.
+        self.status.state.store(state as u32, Ordering::Release);
+    }
+
+    /// How far the worker has come; an unknown number, which only a foreign writer can leave, reads as starting.
+    pub fn state(&self) -> WorkerState {
+        match self.status.state.load(Ordering::Acquire) {
+            1 => WorkerState::Attached,
+            2 => WorkerState::Probing,
+            3 => WorkerState::Running,
+            4 => WorkerState::Left,
+            5 => WorkerState::Done,
+            _ => WorkerState::Starting,
+        }
+    }
+
+    /// Notes the lock this worker is blocked on, or none. Relaxed: read only after the worker has died or hung.
+    #[inline]
+    pub fn set_waits_for(&self, lock: Option<u32>) {
+        self.status.waits_for.store(lock.map_or(0, |l| l + 1), Ordering::Relaxed);
+    }
+
+    /// The lock the worker is blocked on.
+    pub fn waits_for(&self) -> Option<u32> {
+        self.status.waits_for.load(Ordering::Relaxed).checked_sub(1)
+    }
+
+    /// Notes that this worker took (or gave back) a lock; beyond the first 64 nothing is noted.
+    #[inline]
+    pub fn set_holds(&self, lock: u32, held: bool) {
+        let Some(bit) = 1u64.checked_shl(lock) else {
+            return;
+        };
+        let now = self.status.holds.load(Ordering::Relaxed);
+        self.status.holds.store(if held { now | bit } else { now & !bit }, Ordering::Relaxed);
+    }
+
+    /// The locks the worker holds, of the first 64.
+    pub fn holds(&self) -> Vec<u32> {
+        let bits = self.status.holds.load(Ordering::Relaxed);
+        (0..64).filter(|bit| bits >> bit & 1 == 1).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn holds_and_waits_are_told_apart() {
+        let slot = Slot::default();
+        assert_eq!((slot.waits_for(), slot.holds()), (None, vec![]));
+        slot.set_waits_for(Some(0));
+        slot.set_holds(63, true);
+        slot.set_holds(2, true);
+        slot.set_holds(200, true);
+        assert_eq!((slot.waits_for(), slot.holds()), (Some(0), vec![2, 63]));
+        slot.set_holds(63, false);
+        slot.set_waits_for(None);
+        assert_eq!((slot.waits_for(), slot.holds()), (None, vec![2]));
+    }
+}
