@@ -1,1 +1,35 @@
-fn main() {}
+//! The laboratory's command line. A run is one arrow: scenario, plan, program, observations, findings, report; each
+//! stage is one call in [`commands::run`].
+
+mod campaign;
+mod cli;
+mod collect;
+mod commands;
+mod exit;
+mod launch;
+mod provision;
+mod repetition;
+mod report;
+mod signals;
+mod supervise;
+mod machine;
+
+use clap::Parser;
+use cli::{Cli, Command};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().collect();
+    if arguments.get(1).is_some_and(|first| first == worker::WORKER_ARGUMENT) {
+        return worker::main(&arguments[2..]);
+    }
+    let cli = Cli::parse();
+    let colour = report::style::colour(cli.colour);
+    let outcome = match cli.command {
+        Command::Run(options) => commands::run::run(&options, cli.colour),
+        Command::Check(options) => commands::check::check(&options, colour),
+        Command::List(options) => commands::list::list(&options, colour),
+        Command::Clean => commands::clean::clean(),
+    };
+    exit::code(outcome, colour)
+}

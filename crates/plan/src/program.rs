@@ -28,6 +28,21 @@ pub struct Program {
     pub seed: u64,
 }
 
+impl Program {
+    /// The longest that one pass computes and sleeps by its own steps, over all workers; waiting for others comes on top.
+    /// Deadlines add it: a pass that was begun in the window is finished.
+    pub fn longest_pass(&self) -> Nanos {
+        let length = |worker: &WorkerProgram| {
+            let step = |op: &Op| match op.kind {
+                OpKind::Work(length) | OpKind::Sleep(length) => length.0,
+                _ => 0,
+            };
+            worker.ops.iter().map(step).fold(0, u64::saturating_add)
+        };
+        Nanos(self.workers.iter().map(length).max().unwrap_or(0))
+    }
+}
+
 /// A lock in the fields area. An `unshared` arm has one for each worker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlacedLock {

@@ -35,6 +35,8 @@ pub struct Trace {
     pub gaps_lost: u64,
     /// Median distance of two clock reads in the window, less timed blocking, ticks.
     pub read_distance_ticks: u64,
+    /// What one clock read with its bookkeeping costs, timed before the warm-up, ticks: the price of watching.
+    pub read_cost_ticks: f64,
     /// Time spent in timed blocking inside the window (contended lock, `sleep`, `yield`), ticks.
     pub blocked_ticks: u64,
     /// Long blockings after which the run queue was asked how long it kept the worker waiting.

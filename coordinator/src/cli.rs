@@ -1,0 +1,88 @@
+//! The command line, as clap reads it.
+
+use crate::report::style::ColourChoice;
+use clap::{Args, Parser, Subcommand};
+use std::path::PathBuf;
+
+/// A laboratory for memory that several processes share: it runs a scenario on pinned processes, measures what sharing
+/// costs, and says what would cure it.
+#[derive(Debug, Parser)]
+#[command(name = "coordinator", version, propagate_version = true)]
+#[command(after_help = "Exit status: 0 done; 1 it ran and something failed, or an expectation fails; 2 the input or \
+                        usage is wrong; 3 inconclusive; 4 this host cannot; 130 interrupted.")]
+pub(crate) struct Cli {
+    /// When to colour the output; NO_COLOR and TERM=dumb are heeded
+    #[arg(long = "color", visible_alias = "colour", value_name = "WHEN", default_value = "auto", global = true)]
+    pub(crate) colour: ColourChoice,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run a scenario and say what was seen
+    #[command(after_help = "Example: coordinator run scenarios/false_sharing.toml --repetitions 5 --only packed --only padded-64")]
+    Run(RunOptions),
+    /// Check scenario files without running them
+    #[command(after_help = "Example: coordinator check scenarios/*.toml")]
+    Check(CheckOptions),
+    /// List the scenarios and their questions
+    #[command(after_help = "Example: coordinator list scenarios")]
+    List(ListOptions),
+    /// Remove shared-memory segments that dead runs left
+    #[command(after_help = "Example: coordinator clean   (never touches a segment that a living process holds)")]
+    Clean,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunOptions {
+    /// The scenario file
+    pub(crate) scenario: PathBuf,
+    /// Print the run as JSON (the same as run.json) instead of the table
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Folder that results go under
+    #[arg(long, value_name = "DIR", default_value = "results")]
+    pub(crate) out: PathBuf,
+    /// Blocks: how often each arm runs; or "auto"
+    #[arg(long, value_name = "N")]
+    pub(crate) repetitions: Option<String>,
+    /// Length of each measuring window, e.g. 50ms
+    #[arg(long, value_name = "TIME")]
+    pub(crate) window: Option<String>,
+    /// Workers of the headline role
+    #[arg(long, value_name = "N")]
+    pub(crate) workers: Option<u32>,
+    /// CPUs of the headline role, one a worker (0,1), or a choice by name (spread, same-core, same-llc, cross-socket)
+    #[arg(long, value_name = "LIST")]
+    pub(crate) cpus: Option<String>,
+    /// Seed of the arms' order, of random elements and of the intervals; a fresh one by default
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+    /// Run this variant only; may be repeated
+    #[arg(long, value_name = "VARIANT")]
+    pub(crate) only: Vec<String>,
+    /// Print each worker's machine code with the steps it came from
+    #[arg(long)]
+    pub(crate) show_code: bool,
+    /// Print what would run and how long it takes, and stop
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// No progress on standard error
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CheckOptions {
+    /// The scenario files
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ListOptions {
+    /// Folder to look in
+    #[arg(value_name = "DIR", default_value = "scenarios")]
+    pub(crate) folder: PathBuf,
+}

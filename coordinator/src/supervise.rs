@@ -1,0 +1,155 @@
+//! Watching one repetition: until all have attached, until all have ended, or until something says stop. In the window
+//! this sleeps on pidfds and does nothing else: on two CPUs, more would evict a worker.
+
+use crate::launch::Child;
+use crate::provision::Provision;
+use crate::signals::Signals;
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::wait::WaitStatus;
+use nix::unistd::read;
+use plan::Program;
+use shm_layout::Segment;
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+/// From the start of the workers until all have attached.
+const ATTACH_TIME: Duration = Duration::from_secs(20);
+/// What a repetition may take beyond its window, warm-up and two of its longest passes.
+const SLACK: Duration = Duration::from_secs(10);
+/// What workers get to leave by themselves when the repetition is given up, before they are killed.
+const LEAVE_TIME: Duration = Duration::from_millis(300);
+
+/// Why a repetition ended early.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    /// A request to end.
+    Interrupted,
+    /// A worker ended before its time: its position in the Program.
+    Ended {
+        /// Position.
+        nth: usize,
+        /// How it ended.
+        how: String,
+    },
+    /// The deadline passed: who was where.
+    Stuck(String),
+}
+
+/// Lets the workers attach, removes the segment's name, releases them, and waits until all have ended well.
+pub(crate) fn supervise(
+    program: &Program,
+    provision: &mut Provision,
+    children: &mut [Child],
+    signals: &Signals,
+) -> Result<(), Stop> {
+    let outcome = watch(program, provision, children, signals);
+    if outcome.is_err() {
+        provision.segment.control().abort();
+        let deadline = Instant::now() + LEAVE_TIME;
+        while children.iter_mut().any(|c| c.poll_status().is_none()) && Instant::now() < deadline {
+            wait_for_change(children, None, None, deadline);
+        }
+        children.iter().for_each(Child::kill);
+    }
+    outcome
+}
+
+fn watch(program: &Program, provision: &mut Provision, children: &mut [Child], signals: &Signals) -> Result<(), Stop> {
+    let deadline = Instant::now() + ATTACH_TIME;
+    let mut attached = 0;
+    while attached < children.len() {
+        let mut bytes = [0u8; 64];
+        let ready = wait_for_change(children, Some(signals), Some(provision), deadline);
+        check(children, signals)?;
+        if ready && let Ok(count) = read(&provision.ready_read, &mut bytes) {
+            attached += count;
+        }
+        if Instant::now() >= deadline {
+            return Err(Stop::Stuck(describe(program, &provision.segment, children)));
+        }
+    }
+    provision.segment.unlink();
+    provision.segment.control().release();
+    let lengths = program.warm_up.duration() + program.window.duration() + 2 * program.longest_pass().duration();
+    let deadline = Instant::now() + lengths + SLACK;
+    while children.iter_mut().any(|c| c.poll_status().is_none()) {
+        wait_for_change(children, Some(signals), None, deadline);
+        check(children, signals)?;
+        if Instant::now() >= deadline {
+            return Err(Stop::Stuck(describe(program, &provision.segment, children)));
+        }
+    }
+    check(children, signals)
+}
+
+/// Sleeps until a living child ends, a signal comes, the ready pipe has bytes (then true), or the deadline passes.
+fn wait_for_change(
+    children: &[Child],
+    signals: Option<&Signals>,
+    ready: Option<&Provision>,
+    deadline: Instant,
+) -> bool {
+    let mut fds: Vec<PollFd<'_>> = Vec::with_capacity(children.len() + 2);
+    fds.extend(ready.map(|p| PollFd::new(p.ready_read.as_fd(), PollFlags::POLLIN)));
+    fds.extend(signals.map(|s| PollFd::new(s.as_fd(), PollFlags::POLLIN)));
+    let living = children.iter().filter(|c| c.status.is_none());
+    fds.extend(living.map(|c| PollFd::new(c.pidfd.as_fd(), PollFlags::POLLIN)));
+    let left = deadline.saturating_duration_since(Instant::now()) + Duration::from_millis(1);
+    match poll(&mut fds, PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX)) {
+        Ok(0) | Err(Errno::EINTR) => false,
+        Ok(_) => ready.is_some() && fds[0].any().unwrap_or(false),
+        Err(_) => {
+            // ENOMEM alone is left: try again, without spinning.
+            std::thread::sleep(Duration::from_millis(10));
+            false
+        }
+    }
+}
+
+/// Whether anything says stop. A worker that failed by itself is named before one that only left with it.
+fn check(children: &mut [Child], signals: &Signals) -> Result<(), Stop> {
+    if signals.pending() {
+        return Err(Stop::Interrupted);
+    }
+    let ended: Vec<(usize, WaitStatus)> =
+        children.iter_mut().enumerate().filter_map(|(nth, c)| Some((nth, c.poll_status()?))).collect();
+    let killed = ended.iter().find(|(_, status)| matches!(status, WaitStatus::Signaled(..)));
+    let failed = ended.iter().find(|(_, status)| !matches!(status, WaitStatus::Exited(_, 0)));
+    match killed.or(failed) {
+        Some(&(nth, status)) => Err(Stop::Ended { nth, how: words(status) }),
+        None => Ok(()),
+    }
+}
+
+fn words(status: WaitStatus) -> String {
+    match status {
+        WaitStatus::Signaled(_, signal, _) => format!("was killed by {signal}"),
+        WaitStatus::Exited(_, code) => format!("exited with status {code}"),
+        other => format!("ended: {other:?}"),
+    }
+}
+
+/// What each living worker was doing.
+fn describe(program: &Program, segment: &Segment, children: &mut [Child]) -> String {
+    let living = children.iter_mut().filter_map(|child| match child.poll_status() {
+        None => Some(format!("{} was {}", child.name, state_of(program, segment, child.index))),
+        Some(_) => None,
+    });
+    living.collect::<Vec<_>>().join("; ")
+}
+
+/// Where a worker stood, and which locks it held or waited for, from its slot.
+pub(crate) fn state_of(program: &Program, segment: &Segment, worker: u32) -> String {
+    let slot = segment.slot(worker);
+    let lock = |index: u32| program.locks.get(index as usize).map_or("?".to_owned(), |lock| format!("`{}`", lock.name));
+    let mut text = slot.state().words().to_owned();
+    let holds: Vec<String> = slot.holds().into_iter().map(lock).collect();
+    if !holds.is_empty() {
+        text.push_str(&format!(", holding lock {}", holds.join(", ")));
+    }
+    if let Some(waits_for) = slot.waits_for() {
+        text.push_str(&format!(", waiting for lock {}", lock(waits_for)));
+    }
+    text
+}

@@ -1,0 +1,170 @@
+//! What coordinator and worker hand each other: arguments, file descriptors, the Program and the report.
+#![allow(unsafe_code)] // adopting descriptors that the coordinator placed by number
+
+use crate::failure::Failure;
+use nix::fcntl::{FcntlArg, SealFlag, fcntl};
+use nix::sys::memfd::{MFdFlags, memfd_create};
+use plan::Program;
+use record::Trace;
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::{self, Read, Seek, Write};
+use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::os::unix::fs::FileExt;
+
+/// First argument of a worker's command line.
+pub const WORKER_ARGUMENT: &str = "__worker";
+/// Descriptor of the sealed memfd that holds the encoded Program.
+pub const PROGRAM_FD: RawFd = 3;
+/// Descriptor of the memfd that takes the report.
+pub const REPORT_FD: RawFd = 4;
+/// Write end of the pipe on which each worker says, with one byte, that it has attached.
+pub const READY_FD: RawFd = 5;
+/// Read end of the pipe whose write end lives as long as the coordinator.
+pub const LIFE_FD: RawFd = 6;
+
+/// A worker's arguments, after [`WORKER_ARGUMENT`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Arguments {
+    /// The segment's name.
+    pub segment: String,
+    /// The worker's index.
+    pub index: u32,
+    /// Slots in the segment.
+    pub slots: u32,
+    /// The coordinator's process.
+    pub parent: i32,
+}
+
+impl Arguments {
+    /// As a command line.
+    pub fn to_strings(&self) -> [String; 5] {
+        let Arguments { segment, index, slots, parent } = self;
+        [WORKER_ARGUMENT.into(), segment.clone(), index.to_string(), slots.to_string(), parent.to_string()]
+    }
+
+    pub(crate) fn parse(arguments: &[String]) -> Option<Arguments> {
+        let [segment, index, slots, parent] = arguments else { return None };
+        Some(Arguments {
+            segment: segment.clone(),
+            index: index.parse().ok()?,
+            slots: slots.parse().ok()?,
+            parent: parent.parse().ok()?,
+        })
+    }
+}
+
+/// What a worker leaves.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Report {
+    /// It ran.
+    Trace(Trace),
+    /// It could not.
+    Failure(Failure),
+}
+
+impl Report {
+    /// Reads a finished worker's report; `None` where it left none (it was killed).
+    ///
+    /// # Errors
+    /// Where the file cannot be read.
+    pub fn read(file: &mut File) -> io::Result<Option<Report>> {
+        let mut bytes = Vec::new();
+        file.rewind()?;
+        file.read_to_end(&mut bytes)?;
+        Ok(postcard::from_bytes(&bytes).ok())
+    }
+}
+
+/// The coordinator's side: an encoded Program and its sealed memfd.
+#[derive(Debug)]
+pub struct Handover {
+    /// The Program as postcard writes it.
+    pub encoded: Vec<u8>,
+    /// The memfd, sealed against every change.
+    pub memfd: OwnedFd,
+}
+
+impl Handover {
+    /// Encodes and seals a Program.
+    ///
+    /// # Errors
+    /// Where the kernel gives no memfd.
+    pub fn new(program: &Program) -> io::Result<Handover> {
+        let encoded = postcard::to_stdvec(program).map_err(io::Error::other)?;
+        let memfd = memfd_create("contention-lab-program", MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING)?;
+        let mut file = File::from(memfd);
+        file.write_all(&encoded)?;
+        let memfd = OwnedFd::from(file);
+        let seals = SealFlag::F_SEAL_SEAL | SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_WRITE;
+        fcntl(&memfd, FcntlArg::F_ADD_SEALS(seals))?;
+        Ok(Handover { encoded, memfd })
+    }
+}
+
+/// A Program as received: decoded, and the bytes whose hash the segment's header holds.
+pub(crate) struct Encoded {
+    pub(crate) program: Program,
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// Takes over one of the descriptors that the coordinator placed.
+fn adopt(fd: RawFd) -> File {
+    // SAFETY: the coordinator placed this descriptor by number at spawn, and each is adopted once, by one function here.
+    File::from(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+pub(crate) fn read_program() -> Result<Encoded, Failure> {
+    let unreadable = |error: &dyn std::fmt::Display| {
+        Failure::new(format!("the program could not be read: {error}"), "start workers through `coordinator run` alone")
+    };
+    let file = adopt(PROGRAM_FD);
+    let length = file.metadata().map_err(|e| unreadable(&e))?.len();
+    let mut bytes = vec![0; length as usize];
+    // By offset: all workers share one open file, and with it one position.
+    file.read_exact_at(&mut bytes, 0).map_err(|e| unreadable(&e))?;
+    let program = postcard::from_bytes(&bytes).map_err(|e| unreadable(&e))?;
+    Ok(Encoded { program, bytes })
+}
+
+pub(crate) fn say_attached() -> Result<(), Failure> {
+    adopt(READY_FD).write_all(&[1]).map_err(|e| Failure::new(format!("the coordinator is gone: {e}"), "run again"))
+}
+
+pub(crate) fn write_report(report: &Report) -> io::Result<()> {
+    let bytes = postcard::to_stdvec(report).map_err(io::Error::other)?;
+    adopt(REPORT_FD).write_all(&bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_survive_the_command_line() {
+        let arguments = Arguments { segment: "contention-lab-0".into(), index: 3, slots: 4, parent: 77 };
+        assert_eq!(Arguments::parse(&arguments.to_strings()[1..]), Some(arguments));
+        assert_eq!(Arguments::parse(&["x".into(), "-1".into(), "2".into(), "3".into()]), None);
+        assert_eq!(Arguments::parse(&[]), None);
+    }
+
+    #[test]
+    fn a_handed_over_program_cannot_be_changed() {
+        let program = Program {
+            arm: "a".into(),
+            window: plan::Nanos(1),
+            warm_up: plan::Nanos(0),
+            layout: plan::Layout { placed: vec![], bytes: 0 },
+            area_bytes: 0,
+            locks: vec![],
+            workers: vec![],
+            shares_cpu: false,
+            seed: 5,
+        };
+        let handover = Handover::new(&program).unwrap();
+        assert_eq!(postcard::from_bytes::<Program>(&handover.encoded).unwrap(), program);
+        let mut file = File::from(handover.memfd);
+        assert_eq!(file.write(&[0]).unwrap_err().raw_os_error(), Some(libc::EPERM));
+        assert_eq!(file.set_len(0).unwrap_err().raw_os_error(), Some(libc::EPERM));
+    }
+}

@@ -1,0 +1,77 @@
+//! The functions that the compiled loop calls where a step has no instruction of its own.
+#![allow(unsafe_code)] // called from compiled code with the context's address
+
+use crate::compile::Hooks;
+use crate::context::{self, BREAK_AFTER_TICKS, Context};
+use shm_layout::ticks;
+use std::ffi::c_void;
+use std::time::Duration;
+
+/// Spins of a `wait` between two clock reads: a pause takes 10 to 50 ns, so they come each 0.5 to 3 us.
+const SPINS_A_READ: u32 = 64;
+
+/// The hooks of a worker; their `context` is a [`Context`].
+pub fn hooks() -> Hooks {
+    Hooks { lock, unlock, spin, yield_now, sleep }
+}
+
+/// Borrows the context for the length of one hook.
+///
+/// # Safety
+/// `context` is what the runtime gave to `CompiledLoop::run`, whose caller holds no reference to it meanwhile.
+unsafe fn borrow<'a>(context: *mut c_void) -> &'a mut Context<'a> {
+    // SAFETY: by contract.
+    unsafe { &mut *context.cast::<Context<'a>>() }
+}
+
+unsafe extern "C" fn lock(context: *mut c_void, index: u32) {
+    // SAFETY: called by the compiled loop alone, with the context it was given.
+    let context = unsafe { borrow(context) };
+    context::acquire(context, index);
+    stop_after_pass_if_told(context);
+}
+
+unsafe extern "C" fn unlock(context: *mut c_void, index: u32) {
+    // SAFETY: as in `lock`.
+    context::release(unsafe { borrow(context) }, index);
+}
+
+unsafe extern "C" fn spin(context: *mut c_void) -> u32 {
+    std::hint::spin_loop();
+    // SAFETY: as in `lock`.
+    let context = unsafe { borrow(context) };
+    context.spins = context.spins.wrapping_add(1);
+    if context.spins.is_multiple_of(SPINS_A_READ) {
+        context.read(ticks());
+        return u32::from(context.segment.control().must_stop());
+    }
+    0
+}
+
+unsafe extern "C" fn yield_now(context: *mut c_void) {
+    // SAFETY: as in `lock`.
+    timed(unsafe { borrow(context) }, std::thread::yield_now);
+}
+
+unsafe extern "C" fn sleep(context: *mut c_void, ns: u64) {
+    // SAFETY: as in `lock`.
+    timed(unsafe { borrow(context) }, || std::thread::sleep(Duration::from_nanos(ns)));
+}
+
+fn timed(context: &mut Context<'_>, block: impl FnOnce()) {
+    let start = ticks();
+    block();
+    let end = ticks();
+    context.recorder.blocked(start, end);
+    if end - start > BREAK_AFTER_TICKS {
+        context.break_now = 1;
+    }
+    stop_after_pass_if_told(context);
+}
+
+#[inline(always)]
+fn stop_after_pass_if_told(context: &mut Context<'_>) {
+    if context.segment.control().must_stop() {
+        context.break_now = 1;
+    }
+}

@@ -1,0 +1,58 @@
+//! A worker never outlives its coordinator, by three means: the parent-death signal, the end of a pipe, a timer.
+//!
+//! The signal alone is not enough: it is cleared by executing a file with capabilities, and it fires when the launching
+//! *thread* exits, not the process. Their default actions end the process, so nothing here can be caught in a loop.
+
+use crate::handover::LIFE_FD;
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, OFlag, fcntl, open};
+use nix::sys::prctl;
+use nix::sys::signal::{SigHandler, SigSet, SigmaskHow, Signal, sigprocmask};
+use nix::sys::stat::Mode;
+use nix::unistd::{Pid, alarm, getpid, getppid, read};
+use plan::Program;
+use std::os::fd::OwnedFd;
+
+/// Beyond window, warm-up and a pass at either end, how long a worker may live by its own timer. The coordinator's deadline is shorter.
+const GRACE_S: u64 = 30;
+
+/// Ties this process to its coordinator. Interrupts from the keyboard are for the coordinator, which ends its workers.
+///
+/// # Errors
+/// ESRCH where the coordinator is gone already, or what a call said.
+pub(crate) fn tie_to(parent: i32) -> Result<(), Errno> {
+    ignore_interrupts()?;
+    prctl::set_pdeathsig(Signal::SIGKILL)?;
+    if getppid() != Pid::from_raw(parent) {
+        return Err(Errno::ESRCH); // it died before the signal was set
+    }
+    watch_pipe()
+}
+
+/// The kernel's own end to a worker that hangs while its coordinator cannot act.
+pub(crate) fn set_deadline(program: &Program) {
+    let lengths = [program.window, program.warm_up, program.longest_pass(), program.longest_pass()];
+    let seconds = lengths.iter().fold(0u64, |sum, n| sum.saturating_add(n.0)).div_ceil(1_000_000_000) + GRACE_S;
+    alarm::set(u32::try_from(seconds).unwrap_or(u32::MAX));
+}
+
+fn ignore_interrupts() -> Result<(), Errno> {
+    #[allow(unsafe_code)]
+    // SAFETY: SIG_IGN runs no code of ours.
+    unsafe {
+        nix::sys::signal::signal(Signal::SIGINT, SigHandler::SigIgn)?;
+    }
+    sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::empty()), None)
+}
+
+/// Asks for SIGIO, which ends the process, at the pipe's end. `F_SETOWN` belongs to the open file, so each worker opens
+/// the pipe anew for itself.
+fn watch_pipe() -> Result<(), Errno> {
+    let own: OwnedFd =
+        open(format!("/proc/self/fd/{LIFE_FD}").as_str(), OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC, Mode::empty())?;
+    fcntl(&own, FcntlArg::F_SETOWN(getpid().as_raw()))?;
+    fcntl(&own, FcntlArg::F_SETFL(OFlag::O_ASYNC | OFlag::O_NONBLOCK))?;
+    let ended_before = read(&own, &mut [0]) == Ok(0);
+    std::mem::forget(own); // watched for as long as the process lives
+    if ended_before { Err(Errno::ESRCH) } else { Ok(()) }
+}

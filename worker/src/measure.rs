@@ -1,0 +1,123 @@
+//! The measured loop: batches of compiled passes between clock reads, from the start line until all have left.
+#![allow(unsafe_code)] // entering compiled code; touching the mapped area
+
+use crate::compile::CompiledLoop;
+use crate::context::Context;
+use crate::failure::Failure;
+use shm_layout::{Phase, Segment, WorkerState, ticks};
+use std::sync::atomic::{AtomicU8, Ordering};
+
+/// A batch aims at this: often enough that an eviction shows as a gap and a stop is seen soon, rarely enough that the
+/// clock read (12 to 40 ns in a virtual machine) costs under 0.2 %.
+const BATCH_NS: f64 = 20_000.0;
+/// No batch is planned longer than this many passes.
+const MAX_BATCH: u64 = 1 << 40;
+/// Page size that touching steps by; a larger real one only makes it touch twice.
+const PAGE: u64 = 4096;
+
+/// Fills this process's page tables for the whole segment: the memory itself was reserved before. After pinning.
+pub(crate) fn touch(segment: &Segment) {
+    let map = segment.map();
+    for offset in (0..map.area_bytes).step_by(PAGE as usize) {
+        // SAFETY: inside the area; an atomic or of zero changes nothing and is a write access, which maps the page.
+        unsafe { (*segment.area().add(offset as usize).cast::<AtomicU8>()).fetch_or(0, Ordering::Relaxed) };
+    }
+    for worker in 0..map.workers {
+        segment.slot(worker).ball.load(Ordering::Relaxed);
+    }
+}
+
+/// Runs passes from now until every worker has left the window.
+///
+/// # Errors
+/// [`Failure`] where a lock failed or the repetition was given up.
+pub(crate) fn run(compiled: &mut CompiledLoop, context: &mut Context<'_>) -> Result<(), Failure> {
+    let segment = context.segment;
+    let program_ticks = |ns: u64| segment.header().tick_rate().ticks(ns);
+    let (warm_up, window) = context.window_ns;
+    segment.slot(context.index).set_state(WorkerState::Running);
+    segment.control().arrive_ready(context.workers, ticks(), program_ticks(warm_up), program_ticks(window));
+    passes(compiled, context);
+    context.release_held();
+    match context.failure.take() {
+        Some(failure) => Err(failure),
+        None if segment.control().phase() == Phase::Aborted => Err(Failure::aborted()),
+        None => Ok(()),
+    }
+}
+
+fn passes(compiled: &mut CompiledLoop, context: &mut Context<'_>) {
+    let segment = context.segment;
+    let area = segment.area();
+    let batch_ticks = BATCH_NS * segment.header().tick_rate().ticks_per_ns;
+    let mut batch = Batch { passes: compiled.unroll(), unroll: compiled.unroll() };
+    let mut last = ticks();
+    while !segment.control().must_stop() && context.failure.is_none() {
+        context.break_now = 0;
+        let shared: *mut Context<'_> = context;
+        // SAFETY: the area holds every offset of the Program (`Segment::attach` checked); the context starts with
+        // `break_now`, and only hooks touch it until this returns.
+        let progress = unsafe { compiled.run(area, shared.cast(), batch.passes) };
+        let now = ticks();
+        context.recorder.completed(progress.passes, now);
+        context.read(now);
+        if progress.gave_up_in.is_some() {
+            context.gave_up_in = progress.gave_up_in;
+            return;
+        }
+        batch.adapt((now - last) as f64 / batch_ticks);
+        // Entering the window opens counters: that time belongs to no batch.
+        last = context.recorder.last_read();
+    }
+}
+
+/// How many passes a batch has: adapted all along, since other workers come and go.
+struct Batch {
+    passes: u64,
+    unroll: u64,
+}
+
+impl Batch {
+    /// `ratio`: the last batch's length against the one aimed at. A very long one says nothing: it was evicted.
+    fn adapt(&mut self, ratio: f64) {
+        let wanted = match ratio {
+            r if r < 0.1 => self.passes * 4,
+            r if r < 0.75 => self.passes + self.passes / 4 + 1,
+            r if r > 1.25 && (r < 2.0 || self.passes > self.unroll && r < 50.0) => self.passes - self.passes / 5,
+            _ => return,
+        };
+        self.passes = wanted.clamp(1, MAX_BATCH).next_multiple_of(self.unroll);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Batch;
+
+    fn settle(unroll: u64, pass_of_batch: f64) -> u64 {
+        let mut batch = Batch { passes: unroll, unroll };
+        for _ in 0..200 {
+            batch.adapt(batch.passes as f64 * pass_of_batch);
+            assert!(batch.passes >= unroll && batch.passes.is_multiple_of(unroll));
+        }
+        batch.passes
+    }
+
+    #[test]
+    fn a_batch_settles_near_its_aim_and_never_below_one_iteration() {
+        for unroll in [1, 8] {
+            let passes = settle(unroll, 1.0 / 40_000.0);
+            assert!((28_000..=52_000).contains(&passes), "{passes}");
+        }
+        assert_eq!(settle(1, 30.0), 1);
+        let passes = settle(8, 0.001);
+        assert!((750..=1_256).contains(&passes), "{passes}");
+    }
+
+    #[test]
+    fn an_eviction_does_not_shrink_the_batch() {
+        let mut batch = Batch { passes: 1_000, unroll: 1 };
+        batch.adapt(200.0);
+        assert_eq!(batch.passes, 1_000);
+    }
+}

@@ -1,0 +1,238 @@
+//! The two readings around each repetition that say in which regime it ran: how long a line takes between the workers'
+//! CPUs, and how fast each core runs a fixed loop. A hypervisor moves virtual CPUs, and its other tenants halve a
+//! core's speed through the sibling thread; neither shows from inside in any other way.
+
+use crate::failure::Failure;
+use plan::{Program, WorkerProgram};
+use shm_layout::{Segment, WorkerState, ticks};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Blocks of round trips; their median is the reading, so that an eviction in one of them does not show.
+const BLOCKS: usize = 32;
+/// Round trips a block. 32 x 60 round trips take 0.3 to 1 ms.
+const ROUND_TRIPS: u64 = 60;
+/// Runs of the core loop; the median counts.
+const CORE_RUNS: usize = 9;
+/// Turns of the core loop: about 10 us, short enough to fall between two evictions.
+const CORE_TURNS: u64 = 12_000;
+/// Spins between two looks at the control block while waiting for the neighbour.
+const SPINS_A_LOOK: u32 = 256;
+
+/// One reading.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub(crate) struct Reading {
+    /// Median one-way time of a line to the next ring neighbour, ticks; the slowest of those this worker timed.
+    pub(crate) transfer_ticks: Option<f64>,
+    /// Median length of the core loop, ticks.
+    pub(crate) core_loop_ticks: u64,
+}
+
+/// Takes a reading together with the other workers, who must all be here.
+///
+/// # Errors
+/// When the repetition is given up.
+pub(crate) fn probe(segment: &Segment, program: &Program, me: &WorkerProgram) -> Result<Reading, Failure> {
+    segment.slot(me.index.0).set_state(WorkerState::Probing);
+    let mut slowest: Option<f64> = None;
+    for round in rounds(program) {
+        for edge in round {
+            if edge.starter == me.index.0 {
+                let transfer = start_rally(segment, edge.starter)?;
+                slowest = Some(slowest.map_or(transfer, |s| s.max(transfer)));
+            } else if edge.answerer == me.index.0 {
+                answer_rally(segment, edge.starter)?;
+            }
+        }
+    }
+    Ok(Reading { transfer_ticks: slowest, core_loop_ticks: core_loop_ticks() })
+}
+
+/// Two ring neighbours on different CPUs; the starter's slot holds their ball.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+struct Edge {
+    starter: u32,
+    answerer: u32,
+}
+
+/// The ring's edges in rounds of disjoint pairs: even ones, odd ones, and the closing one where the number is odd. Pairs
+/// that share a CPU are left out: between them no line is transferred.
+fn rounds(program: &Program) -> Vec<Vec<Edge>> {
+    let workers = &program.workers;
+    let n = workers.len();
+    let edges = match n {
+        0 | 1 => 0,
+        2 => 1,
+        n => n,
+    };
+    let mut rounds = vec![Vec::new(), Vec::new(), Vec::new()];
+    for i in 0..edges {
+        let (a, b) = (&workers[i], &workers[(i + 1) % n]);
+        let round = if i + 1 == n && n % 2 == 1 { 2 } else { i % 2 };
+        if a.cpu != b.cpu {
+            rounds[round].push(Edge { starter: a.index.0, answerer: b.index.0 });
+        }
+    }
+    rounds
+}
+
+/// Throws the ball and waits for it, many times; returns the median one-way time in ticks.
+fn start_rally(segment: &Segment, starter: u32) -> Result<f64, Failure> {
+    let ball: &AtomicU64 = &segment.slot(starter).ball;
+    let mut at = ball.load(Ordering::Acquire);
+    let mut block_ticks = [0f64; BLOCKS];
+    // The first round trip only makes sure that the answerer is there.
+    at = throw_and_wait(segment, ball, at)?;
+    for ticks_one_way in &mut block_ticks {
+        let start = ticks();
+        for _ in 0..ROUND_TRIPS {
+            at = throw_and_wait(segment, ball, at)?;
+        }
+        *ticks_one_way = (ticks() - start) as f64 / ROUND_TRIPS as f64 / 2.0;
+    }
+    block_ticks.sort_by(f64::total_cmp);
+    Ok(block_ticks[BLOCKS / 2])
+}
+
+#[inline(always)]
+fn throw_and_wait(segment: &Segment, ball: &AtomicU64, at: u64) -> Result<u64, Failure> {
+    // Release/Acquire: as a lock's handover would be; pairs with the same in `answer_rally`.
+    ball.store(at + 1, Ordering::Release);
+    wait_for(segment, ball, at + 2)?;
+    Ok(at + 2)
+}
+
+/// The other side: as many answers as the starter throws.
+fn answer_rally(segment: &Segment, starter: u32) -> Result<(), Failure> {
+    let ball: &AtomicU64 = &segment.slot(starter).ball;
+    let throws = BLOCKS as u64 * ROUND_TRIPS + 1;
+    // Both sides count on from what stands there, which is even between two rallies.
+    let mut at = ball.load(Ordering::Acquire) & !1;
+    for _ in 0..throws {
+        wait_for(segment, ball, at + 1)?;
+        at += 2;
+        ball.store(at, Ordering::Release);
+    }
+    Ok(())
+}
+
+#[inline(always)]
+fn wait_for(segment: &Segment, ball: &AtomicU64, value: u64) -> Result<(), Failure> {
+    let mut spins = 0u32;
+    while ball.load(Ordering::Acquire) != value {
+        spins = spins.wrapping_add(1);
+        if spins.is_multiple_of(SPINS_A_LOOK) && segment.control().phase() == shm_layout::Phase::Aborted {
+            return Err(Failure::aborted());
+        }
+        std::hint::spin_loop();
+    }
+    Ok(())
+}
+
+/// Median length of a fixed, throughput-bound loop: six independent additions a turn, no memory.
+fn core_loop_ticks() -> u64 {
+    let mut runs = [0u64; CORE_RUNS];
+    for run in &mut runs {
+        let start = ticks();
+        core_loop(CORE_TURNS);
+        *run = ticks() - start;
+    }
+    runs.sort_unstable();
+    runs[CORE_RUNS / 2]
+}
+
+#[inline(never)]
+fn core_loop(turns: u64) {
+    let mut sums = [0u64; 6];
+    for turn in 0..turns {
+        for sum in &mut sums {
+            *sum = sum.wrapping_add(turn);
+        }
+        // Keeps the additions, in registers: a throughput-bound loop is one that a busy sibling thread slows.
+        for sum in &mut sums {
+            *sum = in_register(*sum);
+        }
+    }
+    std::hint::black_box(sums);
+}
+
+/// An opaque register: the optimiser must have the value there and may assume nothing of it afterwards.
+#[inline(always)]
+fn in_register(value: u64) -> u64 {
+    let mut value = value;
+    #[allow(unsafe_code)]
+    // SAFETY: an empty instruction sequence that names one register.
+    unsafe {
+        core::arch::asm!("/* {0} */", inout(reg) value, options(pure, nomem, nostack, preserves_flags));
+    }
+    value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plan::{CpuId, Layout, Nanos, WorkerIndex};
+
+    fn program(cpus: &[u32]) -> Program {
+        let worker = |(i, &cpu): (usize, &u32)| WorkerProgram {
+            index: WorkerIndex(i as u32),
+            role: 0,
+            role_name: "r".into(),
+            cpu: CpuId(cpu),
+            steps: vec![],
+            ops: vec![],
+        };
+        Program {
+            arm: "a".into(),
+            window: Nanos(1),
+            warm_up: Nanos(0),
+            layout: Layout { placed: vec![], bytes: 0 },
+            area_bytes: 0,
+            locks: vec![],
+            workers: cpus.iter().enumerate().map(worker).collect(),
+            shares_cpu: false,
+            seed: 0,
+        }
+    }
+
+    fn edges(cpus: &[u32]) -> Vec<Vec<(u32, u32)>> {
+        rounds(&program(cpus)).iter().map(|r| r.iter().map(|e| (e.starter, e.answerer)).collect()).collect()
+    }
+
+    #[test]
+    fn the_ring_is_probed_in_rounds_of_disjoint_pairs() {
+        assert_eq!(edges(&[0]), [vec![], vec![], vec![]]);
+        assert_eq!(edges(&[0, 1]), [vec![(0, 1)], vec![], vec![]]);
+        assert_eq!(edges(&[0, 1, 2]), [vec![(0, 1)], vec![(1, 2)], vec![(2, 0)]]);
+        assert_eq!(edges(&[0, 1, 2, 3]), [vec![(0, 1), (2, 3)], vec![(1, 2), (3, 0)], vec![]]);
+        for n in 3..20 {
+            for round in edges(&(0..n).collect::<Vec<_>>()) {
+                let mut seen: Vec<u32> = round.iter().flat_map(|&(a, b)| [a, b]).collect();
+                seen.sort_unstable();
+                seen.dedup();
+                assert_eq!(seen.len(), round.len() * 2, "a worker plays one rally at a time");
+            }
+        }
+    }
+
+    #[test]
+    fn neighbours_on_one_cpu_transfer_nothing() {
+        assert_eq!(edges(&[0, 0]), [vec![], vec![], vec![]]);
+        assert_eq!(edges(&[0, 1, 0, 1]), [vec![(0, 1), (2, 3)], vec![(1, 2), (3, 0)], vec![]]);
+    }
+
+    #[test]
+    fn the_core_loop_does_its_turns() {
+        let median = |turns| {
+            let mut runs: Vec<u64> = (0..9)
+                .map(|_| {
+                    let start = ticks();
+                    core_loop(turns);
+                    ticks() - start
+                })
+                .collect();
+            runs.sort_unstable();
+            runs[4]
+        };
+        assert!(median(200_000) > 3 * median(20_000), "ten times the turns take more than three times as long");
+    }
+}

@@ -1,0 +1,386 @@
+//! The recorder of one worker's window: slices, gaps, blockings. Everything it writes to is reserved and touched before
+//! the warm-up. It judges nothing: which gap is an eviction, and which slice counts, is for whoever sees all workers.
+
+use counters::Counters;
+use hdrhistogram::Histogram;
+use plan::Program;
+use record::{Gap, QueueDelay, Slice};
+use shm_layout::{Control, Slot, TickRate, WorkerState, ticks};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+/// Least length of a slice. Evictions come some milliseconds apart on a busy machine: slices of 0.5 ms leave many whole.
+const SLICE_NS: u64 = 500_000;
+/// No gap is shorter: a timer interrupt and the work behind it take a few microseconds, rarely 20.
+const GAP_FLOOR_NS: u64 = 50_000;
+/// A blocking longer than this asks the run queue.
+pub(crate) const LONG_BLOCKING_NS: u64 = 50_000;
+/// Gaps and queue delays that the logs hold.
+const LOG_ENTRIES: usize = 16_384;
+
+/// Where a worker stands in its repetition.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Stage {
+    /// Before the window.
+    Before,
+    /// In it.
+    Inside,
+    /// Past it, running on until all are.
+    Left,
+}
+
+/// See the module.
+pub(crate) struct Recorder {
+    stage: Stage,
+    slice_ticks: u64,
+    gap_floor_ticks: u64,
+    long_blocking_ticks: u64,
+    counters: Counters,
+    schedstat: Schedstat,
+
+    open_ticks: u64,
+    close_ticks: u64,
+    first_read: u64,
+    last_read: u64,
+    span_ticks: u64,
+    /// Timed blocking since the last clock read, and since the window opened.
+    blocked_since_read: u64,
+    blocked_ticks: u64,
+    blocked_in_slice: bool,
+
+    passes: u64,
+    slice_start: u64,
+    slice_passes: u64,
+    slices: Vec<Slice>,
+    gap_candidate_ticks: u64,
+    gaps: Vec<Gap>,
+    gaps_lost: u64,
+    queue_delays: Vec<QueueDelay>,
+    distances: Histogram<u64>,
+}
+
+/// What the recorder saw, for the trace.
+pub(crate) struct Recorded {
+    pub(crate) open_ticks: u64,
+    pub(crate) close_ticks: u64,
+    pub(crate) passes: u64,
+    pub(crate) span_ticks: u64,
+    pub(crate) slices: Vec<Slice>,
+    pub(crate) gaps: Vec<Gap>,
+    pub(crate) gaps_lost: u64,
+    pub(crate) read_distance_ticks: u64,
+    pub(crate) blocked_ticks: u64,
+    pub(crate) queue_delays: Vec<QueueDelay>,
+    pub(crate) counters: record::CounterReadings,
+}
+
+impl Recorder {
+    /// A recorder for a window of the Program's length.
+    pub(crate) fn new(program: &Program, rate: TickRate) -> Recorder {
+        let slices = (program.window.0 / SLICE_NS) as usize + 16;
+        Recorder {
+            stage: Stage::Before,
+            slice_ticks: rate.ticks(SLICE_NS),
+            gap_floor_ticks: rate.ticks(GAP_FLOOR_NS),
+            long_blocking_ticks: rate.ticks(LONG_BLOCKING_NS),
+            counters: Counters::open(),
+            schedstat: Schedstat::open(),
+            open_ticks: 0,
+            close_ticks: 0,
+            first_read: 0,
+            last_read: ticks(),
+            span_ticks: 0,
+            blocked_since_read: 0,
+            blocked_ticks: 0,
+            blocked_in_slice: false,
+            passes: 0,
+            slice_start: 0,
+            slice_passes: 0,
+            slices: touched(slices, Slice { start_ticks: 1, end_ticks: 1, passes: 1 }),
+            gap_candidate_ticks: rate.ticks(GAP_FLOOR_NS),
+            gaps: touched(LOG_ENTRIES, Gap { start_ticks: 1, end_ticks: 1, blocked_ticks: 1 }),
+            gaps_lost: 0,
+            queue_delays: touched(LOG_ENTRIES, QueueDelay { start_ticks: 1, end_ticks: 1, delay_ns: 1 }),
+            // Two digits up to a minute of ticks: the median is all that is asked of it.
+            distances: Histogram::new_with_bounds(1, 1 << 38, 2).expect("constant bounds are valid"),
+        }
+    }
+
+    /// Whether what happens now belongs to the window.
+    #[inline(always)]
+    pub(crate) fn inside(&self) -> bool {
+        self.stage == Stage::Inside
+    }
+
+    /// The last clock read.
+    #[inline(always)]
+    pub(crate) fn last_read(&self) -> u64 {
+        self.last_read
+    }
+
+    /// A clock read, about every 20 us: notes the distance to the last one, and enters or leaves the window.
+    pub(crate) fn read(&mut self, now: u64, control: &Control, slot: &Slot, workers: u32) {
+        self.note_distance(now);
+        match self.stage {
+            Stage::Before => {
+                if let Some(window) = control.window().filter(|w| now >= w.open) {
+                    (self.open_ticks, self.close_ticks) = (window.open, window.close);
+                    self.enter();
+                }
+            }
+            Stage::Inside if now >= self.close_ticks => {
+                self.leave(now);
+                slot.set_state(WorkerState::Left);
+                control.arrive_left(workers);
+            }
+            Stage::Inside | Stage::Left => {}
+        }
+    }
+
+    fn note_distance(&mut self, now: u64) {
+        let distance = now.saturating_sub(self.last_read);
+        let blocked = std::mem::take(&mut self.blocked_since_read).min(distance);
+        let unexplained = distance - blocked;
+        self.distances.saturating_record(unexplained.max(1));
+        if self.stage == Stage::Inside && unexplained > self.gap_candidate_ticks {
+            if self.gaps.len() < self.gaps.capacity() {
+                self.gaps.push(Gap { start_ticks: self.last_read, end_ticks: now, blocked_ticks: blocked });
+            } else {
+                self.gaps_lost += 1;
+            }
+        }
+        self.last_read = now;
+    }
+
+    fn enter(&mut self) {
+        // Distances this long are ordinary for the loop as the warm-up knew it: logging each would fill the log. The final
+        // threshold adds three medians, so with two nothing that counts is missed while the loop keeps its pace.
+        let warm_up_median = self.distances.value_at_quantile(0.5);
+        self.gap_candidate_ticks = self.gap_floor_ticks + 2 * warm_up_median;
+        self.distances.reset();
+        self.schedstat.rebase();
+        self.stage = Stage::Inside;
+        self.counters.enable();
+        let now = ticks();
+        (self.first_read, self.last_read, self.slice_start) = (now, now, now);
+        (self.slice_passes, self.blocked_in_slice) = (0, false);
+    }
+
+    fn leave(&mut self, now: u64) {
+        self.counters.disable();
+        self.stage = Stage::Left;
+        self.span_ticks = now - self.first_read;
+    }
+
+    /// Passes completed up to the clock read `now`. Call before [`Recorder::read`], which may close the window.
+    #[inline(always)]
+    pub(crate) fn completed(&mut self, passes: u64, now: u64) {
+        if self.stage != Stage::Inside {
+            return;
+        }
+        self.passes += passes;
+        self.slice_passes += passes;
+        if now - self.slice_start >= self.slice_ticks && self.slice_passes > 0 {
+            self.end_slice(now);
+        }
+    }
+
+    fn end_slice(&mut self, now: u64) {
+        if self.slices.len() < self.slices.capacity() {
+            self.slices.push(Slice { start_ticks: self.slice_start, end_ticks: now, passes: self.slice_passes });
+        }
+        (self.slice_start, self.slice_passes) = (now, 0);
+        if std::mem::take(&mut self.blocked_in_slice) {
+            // Short waits are not asked about one by one: their queueing must not add up in the next long one's.
+            self.schedstat.rebase();
+        }
+    }
+
+    /// A blocking that was timed: a contended lock, a sleep, a yield.
+    pub(crate) fn blocked(&mut self, start: u64, end: u64) {
+        let length = end.saturating_sub(start);
+        self.blocked_since_read += length;
+        if self.stage != Stage::Inside {
+            return;
+        }
+        self.blocked_ticks += length;
+        self.blocked_in_slice = true;
+        if length > self.long_blocking_ticks
+            && let Some(delay_ns) = self.schedstat.delay_since_rebase()
+            && delay_ns > LONG_BLOCKING_NS
+            && self.queue_delays.len() < self.queue_delays.capacity()
+        {
+            self.queue_delays.push(QueueDelay { start_ticks: start, end_ticks: end, delay_ns });
+        }
+    }
+
+    /// Ends the record.
+    pub(crate) fn finish(mut self) -> Recorded {
+        Recorded {
+            open_ticks: self.open_ticks,
+            close_ticks: self.close_ticks,
+            passes: self.passes,
+            span_ticks: self.span_ticks,
+            slices: self.slices,
+            gaps: self.gaps,
+            gaps_lost: self.gaps_lost,
+            read_distance_ticks: self.distances.value_at_quantile(0.5),
+            blocked_ticks: self.blocked_ticks,
+            queue_delays: self.queue_delays,
+            counters: self.counters.read(),
+        }
+    }
+}
+
+/// An empty vector whose whole capacity has been written, so that no page fault falls into the window.
+pub(crate) fn touched<T: Copy>(capacity: usize, nonzero: T) -> Vec<T> {
+    let mut log = vec![nonzero; capacity];
+    log.clear();
+    log
+}
+
+/// How long this thread was runnable without running: second figure of `/proc/thread-self/schedstat`, nanoseconds
+/// (Documentation/scheduler/sched-stats.rst). Absent where the kernel keeps none.
+struct Schedstat {
+    file: Option<File>,
+    base_ns: u64,
+}
+
+impl Schedstat {
+    fn open() -> Schedstat {
+        Schedstat { file: File::open("/proc/thread-self/schedstat").ok(), base_ns: 0 }
+    }
+
+    fn rebase(&mut self) {
+        self.base_ns = self.delay_ns().unwrap_or(0);
+    }
+
+    fn delay_since_rebase(&mut self) -> Option<u64> {
+        let now = self.delay_ns()?;
+        let since = now.saturating_sub(self.base_ns);
+        self.base_ns = now;
+        Some(since)
+    }
+
+    fn delay_ns(&self) -> Option<u64> {
+        let mut text = [0u8; 96];
+        let length = self.file.as_ref()?.read_at(&mut text, 0).ok()?;
+        std::str::from_utf8(&text[..length]).ok()?.split_ascii_whitespace().nth(1)?.parse().ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plan::{Layout, Nanos};
+
+    /// One tick a nanosecond, window of 10 ms, opened by the only worker at tick `OPEN`.
+    fn recorder() -> (Recorder, Control, Slot) {
+        let program = Program {
+            arm: "a".into(),
+            window: Nanos(10_000_000),
+            warm_up: Nanos(0),
+            layout: Layout { placed: vec![], bytes: 0 },
+            area_bytes: 0,
+            locks: vec![],
+            workers: vec![],
+            shares_cpu: false,
+            seed: 0,
+        };
+        (Recorder::new(&program, TickRate { ticks_per_ns: 1.0 }), Control::default(), Slot::default())
+    }
+
+    /// Drives a recorder by a script of clock reads, as the loop would: `at` is relative to the window's opening.
+    struct Script {
+        recorder: Recorder,
+        control: Control,
+        slot: Slot,
+        start: u64,
+    }
+
+    impl Script {
+        fn opened() -> Script {
+            let (recorder, control, slot) = recorder();
+            let mut script = Script { recorder, control, slot, start: 0 };
+            let now = ticks();
+            script.control.arrive_ready(1, now, 0, 10_000_000);
+            script.recorder.read(now, &script.control, &script.slot, 1);
+            script.start = script.recorder.last_read();
+            script
+        }
+
+        fn read(&mut self, at: u64, passes: u64) {
+            let now = self.start + at;
+            self.recorder.completed(passes, now);
+            self.recorder.read(now, &self.control, &self.slot, 1);
+        }
+
+        fn finish(self) -> (Recorded, u64) {
+            (self.recorder.finish(), self.start)
+        }
+    }
+
+    #[test]
+    fn slices_are_contiguous_and_at_least_half_a_millisecond() {
+        let mut script = Script::opened();
+        assert!(script.recorder.inside());
+        for read in 1..=600 {
+            script.read(read * 20_000, 10);
+        }
+        assert!(!script.recorder.inside());
+        assert!(script.control.must_stop(), "the only worker was the last to leave");
+        let (recorded, start) = script.finish();
+        assert_eq!(recorded.slices.len(), 19);
+        assert_eq!(recorded.slices[0], Slice { start_ticks: start, end_ticks: start + 500_000, passes: 250 });
+        assert!(recorded.slices.windows(2).all(|w| w[0].end_ticks == w[1].start_ticks && w[1].passes == 250));
+        assert!(recorded.passes * 20_000 / 10 >= 9_900_000, "{}", recorded.passes);
+        assert_eq!(recorded.span_ticks, recorded.passes / 10 * 20_000);
+        assert!(recorded.gaps.is_empty());
+    }
+
+    #[test]
+    fn an_interruption_is_logged_with_its_ends() {
+        let mut script = Script::opened();
+        script.read(20_000, 1);
+        script.read(40_000, 1);
+        script.read(4_040_000, 1);
+        script.read(4_060_000, 1);
+        let (recorded, start) = script.finish();
+        assert_eq!(recorded.gaps, [Gap { start_ticks: start + 40_000, end_ticks: start + 4_040_000, blocked_ticks: 0 }]);
+    }
+
+    #[test]
+    fn timed_blocking_is_no_gap() {
+        let mut script = Script::opened();
+        script.read(20_000, 1);
+        let begin = script.start + 25_000;
+        script.recorder.blocked(begin, begin + 1_000_000);
+        script.read(1_040_000, 1);
+        let (recorded, _) = script.finish();
+        assert!(recorded.gaps.is_empty());
+        assert_eq!(recorded.blocked_ticks, 1_000_000);
+        assert_eq!(recorded.slices.len(), 1, "a pass longer than a slice is its own slice");
+    }
+
+    #[test]
+    fn outside_the_window_nothing_is_recorded() {
+        let (mut recorder, control, slot) = recorder();
+        let now = ticks();
+        recorder.completed(100, now);
+        recorder.read(now + 5_000_000, &control, &slot, 1);
+        recorder.blocked(now, now + 1_000_000);
+        let recorded = recorder.finish();
+        assert_eq!((recorded.passes, recorded.slices.len(), recorded.gaps.len(), recorded.blocked_ticks), (0, 0, 0, 0));
+    }
+
+    #[test]
+    fn a_full_gap_log_says_so() {
+        let mut script = Script::opened();
+        script.recorder.close_ticks = u64::MAX;
+        for read in 1..=(LOG_ENTRIES as u64 + 5) {
+            script.read(read * 1_000_000, 1);
+        }
+        let (recorded, _) = script.finish();
+        assert_eq!((recorded.gaps.len(), recorded.gaps_lost), (LOG_ENTRIES, 5));
+    }
+}
