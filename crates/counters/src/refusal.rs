@@ -86,7 +86,10 @@ fn missing(event: &Event, has_pmu: bool, said: &str, setting: &Setting) -> Strin
         return format!("this kernel has no such software event ({said})");
     }
     if has_pmu {
-        return format!("this processor's PMU has no such event as Linux defines it ({said})");
+        return format!(
+            "this processor's PMU has no such event ({said}), as AMD's Zen has none for the last-level cache; \
+             docs/counters.md lists who has which"
+        );
     }
     match setting.hypervisor.as_deref() {
         None => format!("this machine exposes no hardware PMU ({said})"),
