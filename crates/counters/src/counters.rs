@@ -27,8 +27,9 @@ impl Counters {
     /// core, events belong to the kind it runs on now. Never fails; what is refused has its reason in
     /// [`Counters::read`].
     ///
-    /// Call it before the warm-up of any worker: it takes a few milliseconds, the first opening on a machine tens of
-    /// them, and the kernel may patch its own code for it, which stops every CPU for a moment.
+    /// Call it before the warm-up of any worker, and drop it after the last one's window: opening takes half a
+    /// millisecond, or tens of them while nothing else on the machine uses perf, and the kernel patches its own code
+    /// for it, which stops every CPU for a moment.
     pub fn open() -> Counters {
         let root = Root::system();
         let cpu = sched_getcpu().ok().map(|cpu| CpuId(cpu as u32));
@@ -49,7 +50,8 @@ impl Counters {
         Counters { refused: refused.map(reading).collect(), software: software.groups, hardware: hardware.groups }
     }
 
-    /// Opens the window: one ioctl a group, the hardware's last, no allocation. Several windows add up.
+    /// Opens the window: one ioctl a group, the hardware's last, no allocation; a few microseconds. Several windows add
+    /// up.
     pub fn enable(&mut self) {
         for counted in self.software.iter_mut().chain(&mut self.hardware) {
             counted.failed = counted.group.enable().err().or(counted.failed);

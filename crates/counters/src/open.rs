@@ -4,8 +4,9 @@ use crate::event::Event;
 use crate::pmu::{Group, Pmu, Totals};
 use nix::errno::Errno;
 
-/// Spin-loop hints for which a group is tried out, 5 to 150 µs: a group that the hardware can hold runs from the moment
-/// it is enabled, unless another profiler's groups take turns with it. Then it is split, which costs only precision.
+/// Spin-loop hints for which a group is tried out, 5 to 150 µs: a group that the hardware can hold runs from the
+/// moment it is enabled, unless another profiler's groups take turns with it. Then it is split, which costs only
+/// precision.
 const TRIAL_TURNS: u32 = 2_000;
 
 /// What became of a list of events.

@@ -24,7 +24,8 @@ pub(crate) fn hypervisor(root: &Root) -> Option<String> {
 /// The name in leaf 0x4000_0000, which a processor fills in only under a hypervisor (leaf 1, ECX bit 31).
 ///
 /// # References
-/// `Documentation/virt/kvm/x86/cpuid.rst`; Microsoft, "Hypervisor Top Level Functional Specification", feature discovery.
+/// `Documentation/virt/kvm/x86/cpuid.rst`; Microsoft, "Hypervisor Top Level Functional Specification", feature
+/// discovery.
 #[cfg(target_arch = "x86_64")]
 fn by_cpuid() -> Option<String> {
     use std::arch::x86_64::__cpuid;

@@ -26,8 +26,8 @@ pub fn privileges(root: &Root) -> Privileges {
     }
 }
 
-/// Who limits this process's CPUs, as half a sentence for error messages: `its affinity mask allows CPUs 0-1, its cpuset
-/// /jobs/7 allows 0-3`. Both apply; the cure for the first is `taskset`, for the second the cgroup's owner.
+/// Who limits this process's CPUs, as half a sentence for error messages: `its affinity mask allows CPUs 0-1, its
+/// cpuset /jobs/7 allows 0-3`. Both apply; the cure for the first is `taskset`, for the second the cgroup's owner.
 ///
 /// # References
 /// cgroups(7), cpuset(7); `Documentation/admin-guide/cgroup-v2.rst`, cpuset.cpus.effective.
@@ -58,7 +58,8 @@ fn cpuset(root: &Root) -> Option<(String, String)> {
     v1.or_else(|| of("").and_then(|path| read("sys/fs/cgroup", "cpuset.cpus.effective", &path)))
 }
 
-/// A cgroup's path and those above it, the root as the empty text: a child without the controller has its parent's CPUs.
+/// A cgroup's path and those above it, the root as the empty text: a child without the controller has its parent's
+/// CPUs.
 fn ancestors(path: &str) -> impl Iterator<Item = &str> {
     std::iter::successors(Some(path.trim_end_matches('/')), |path| path.rfind('/').map(|end| &path[..end]))
 }
