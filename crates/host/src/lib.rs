@@ -1,1 +1,24 @@
-//! placeholder
+//! What the machine says about itself: CPUs and what they share, the kernel's permissions, stolen time.
+//!
+//! Everything is read below a [`Root`], which tests replace by a folder of their own.
+#![forbid(unsafe_code)]
+
+mod cpu_list;
+mod facts;
+mod hypervisor;
+mod limits;
+mod pmu;
+mod root;
+mod stolen;
+mod topology;
+
+pub use cpu_list::{format_cpu_list, parse_cpu_list};
+pub use facts::{Facts, facts};
+pub use limits::{Privileges, cpuset_of_self, privileges};
+pub use pmu::core_pmu_type;
+pub use root::Root;
+pub use stolen::{CpuTicks, stolen_ticks};
+pub use topology::{HostError, topology, topology_with};
+
+#[cfg(test)]
+mod fixture;

@@ -1,0 +1,222 @@
+//! A worker's counters, from opening to their readings.
+
+use crate::event::{EVENTS, Event};
+use crate::kernel::Kernel;
+use crate::open::{self, CountedGroup, Opened};
+use crate::pmu::{Pmu, Totals};
+use crate::refusal::{self, Setting};
+use host::Root;
+use nix::errno::Errno;
+use nix::sched::sched_getcpu;
+use plan::CpuId;
+use record::{CounterReadings, Reading};
+
+/// Every event of [`EVENTS`], open on the calling thread as far as this machine allows, and standing still outside
+/// [`enable`](Counters::enable) .. [`disable`](Counters::disable).
+///
+/// For a process of one thread that does not execute another program while it counts: threads begun later are not
+/// counted, and the descriptors are not close-on-exec.
+pub struct Counters {
+    software: Vec<CountedGroup>,
+    hardware: Vec<CountedGroup>,
+    refused: CounterReadings,
+}
+
+impl Counters {
+    /// Opens what can be opened on the calling thread, which must be pinned already: on a machine with several kinds of
+    /// core, events belong to the kind it runs on now. Never fails; what is refused has its reason in
+    /// [`Counters::read`].
+    ///
+    /// Call it before the warm-up of any worker, and drop it after the last one's window: opening takes half a
+    /// millisecond, or tens of them while nothing else on the machine uses perf, and the kernel patches its own code
+    /// for it, which stops every CPU for a moment.
+    pub fn open() -> Counters {
+        let root = Root::system();
+        let cpu = sched_getcpu().ok().map(|cpu| CpuId(cpu as u32));
+        let mut kernel = Kernel { core_pmu_type: cpu.and_then(|cpu| host::core_pmu_type(&root, cpu)) };
+        Counters::open_on(&mut kernel, &Setting::of(&root))
+    }
+
+    fn open_on(pmu: &mut dyn Pmu, setting: &Setting) -> Counters {
+        let (of_hardware, of_software) = EVENTS.into_iter().partition(Event::is_hardware);
+        // Software first: once perf is in use, opening and closing more of it no longer makes the kernel wait.
+        let software = open::software(pmu, of_software);
+        let hardware = open::hardware(pmu, of_hardware);
+        let has_pmu = has_pmu(&hardware);
+        let refused = software.refused.iter().chain(&hardware.refused);
+        let reading = |(event, errno): &(Event, Errno)| {
+            (event.name.to_owned(), refusal::reading(event, *errno, has_pmu, setting))
+        };
+        Counters { refused: refused.map(reading).collect(), software: software.groups, hardware: hardware.groups }
+    }
+
+    /// Opens the window: one ioctl a group, the hardware's last, no allocation; a few microseconds. Several windows add
+    /// up.
+    pub fn enable(&mut self) {
+        for counted in self.software.iter_mut().chain(&mut self.hardware) {
+            counted.failed = counted.group.enable().err().or(counted.failed);
+        }
+    }
+
+    /// Closes the window: one ioctl a group, the hardware's first, no allocation.
+    pub fn disable(&mut self) {
+        for counted in self.hardware.iter_mut().chain(&mut self.software) {
+            counted.failed = counted.group.disable().err().or(counted.failed);
+        }
+    }
+
+    /// A reading for every event of [`EVENTS`], over the windows so far. Call it after [`Counters::disable`]; it
+    /// allocates. Values that the hardware had to share are scaled by `time_enabled_ns / time_running_ns`, which
+    /// assumes that the loop did the same while they were not counted.
+    ///
+    /// # Panics
+    /// Where the kernel contradicts itself (a group that ran for longer than it was enabled): a bug of the kernel's.
+    pub fn read(&mut self) -> CounterReadings {
+        let mut readings = self.refused.clone();
+        for counted in self.software.iter_mut().chain(&mut self.hardware) {
+            read_into(&mut readings, counted);
+        }
+        readings
+    }
+}
+
+/// Whether the machine has a PMU: one event opened, or was refused for another reason than that nobody counts it.
+fn has_pmu(hardware: &Opened) -> bool {
+    !hardware.groups.is_empty() || hardware.refused.iter().any(|(_, errno)| !refusal::is_missing(*errno))
+}
+
+fn read_into(readings: &mut CounterReadings, counted: &mut CountedGroup) {
+    let totals = match counted.failed.map_or_else(|| counted.group.read(), Err) {
+        Ok(totals) => totals.since(&counted.before),
+        Err(errno) => {
+            let failed = |event: &Event| (event.name.to_owned(), refusal::lost(errno));
+            return readings.extend(counted.events.iter().map(failed));
+        }
+    };
+    for (event, value) in counted.events.iter().zip(&totals.values) {
+        readings.insert(event.name.to_owned(), judged(*value, &totals));
+    }
+}
+
+fn judged(value: u64, totals: &Totals) -> Reading {
+    let (enabled, running) = (totals.time_enabled_ns, totals.time_running_ns);
+    if running == 0 {
+        return Reading::NotScheduled;
+    }
+    if running >= enabled {
+        return Reading::Counted { value };
+    }
+    let scaled = u128::from(value) * u128::from(enabled) / u128::from(running);
+    Reading::Scaled { value: u64::try_from(scaled).unwrap_or(u64::MAX), ratio: running as f64 / enabled as f64 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Counters;
+    use crate::event::EVENTS;
+    use crate::fake::{FakePmu, World};
+    use crate::refusal::Setting;
+    use nix::errno::Errno;
+    use record::{CounterReadings, Reading};
+    use std::cell::Cell;
+
+    fn pass(clock_ns: &Cell<u64>, ns: u64) {
+        clock_ns.set(clock_ns.get() + ns);
+    }
+
+    /// Readings of a window of `inside_ns`, with time passing before and after it too.
+    fn window(world: World, inside_ns: u64) -> CounterReadings {
+        let mut pmu = FakePmu::new(world);
+        let clock = pmu.clock();
+        let mut counters = Counters::open_on(&mut pmu, &Setting::default());
+        pass(&clock, 77_000);
+        counters.enable();
+        pass(&clock, inside_ns);
+        counters.disable();
+        pass(&clock, 99_000);
+        let readings = counters.read();
+        let names: Vec<_> = readings.keys().map(String::as_str).collect();
+        let mut wanted = EVENTS.map(|event| event.name);
+        wanted.sort_unstable();
+        assert_eq!(names, wanted, "every event has a reading");
+        readings
+    }
+
+    #[test]
+    fn only_the_window_is_counted() {
+        let readings = window(World::default(), 5_000);
+        assert!(readings.values().all(|r| *r == Reading::Counted { value: 5_000 }), "{readings:?}");
+    }
+
+    #[test]
+    fn windows_add_up() {
+        let mut pmu = FakePmu::new(World::default());
+        let clock = pmu.clock();
+        let mut counters = Counters::open_on(&mut pmu, &Setting::default());
+        for inside_ns in [100, 20, 3] {
+            counters.enable();
+            pass(&clock, inside_ns);
+            counters.disable();
+            pass(&clock, 1_000_000);
+        }
+        assert_eq!(counters.read()["cycles"], Reading::Counted { value: 123 });
+    }
+
+    #[test]
+    fn shared_hardware_scales_and_says_by_how_much() {
+        let readings = window(World { running_percent: 25, ..World::default() }, 8_000);
+        assert_eq!(readings["cycles"], Reading::Scaled { value: 8_000, ratio: 0.25 });
+        assert_eq!(readings["context_switches"], Reading::Counted { value: 8_000 });
+    }
+
+    #[test]
+    fn what_never_ran_is_not_zero() {
+        let readings = window(World { schedules: 0, ..World::default() }, 8_000);
+        assert_eq!(readings["instructions"], Reading::NotScheduled);
+        assert_eq!(readings["page_faults"], Reading::Counted { value: 8_000 });
+    }
+
+    #[test]
+    fn without_a_pmu_the_kernel_still_counts() {
+        let readings = window(World::default().without_pmu(), 10);
+        let Reading::Unsupported { why } = &readings["l1d_load_misses"] else { panic!("{readings:?}") };
+        assert!(why.contains("no hardware PMU") && why.contains("ENOENT"), "{why}");
+        assert_eq!(readings["task_clock"], Reading::Counted { value: 10 });
+    }
+
+    #[test]
+    fn an_event_that_a_pmu_lacks_is_told_from_a_missing_pmu() {
+        let readings = window(World::default().refusing("llc_loads", Errno::ENOENT), 10);
+        let Reading::Unsupported { why } = &readings["llc_loads"] else { panic!("{readings:?}") };
+        assert!(!why.contains("no hardware PMU") && why.contains("no such event"), "{why}");
+        assert_eq!(readings["llc_load_misses"], Reading::Counted { value: 10 });
+    }
+
+    #[test]
+    fn denied_software_events_have_a_cure_and_no_zero() {
+        for errno in [Errno::EACCES, Errno::EPERM] {
+            let readings = window(World::default().refusing("context_switches", errno), 10);
+            assert!(matches!(&readings["context_switches"], Reading::Denied { .. }), "{readings:?}");
+            assert_eq!(readings["page_faults"], Reading::Counted { value: 10 });
+        }
+    }
+
+    #[test]
+    fn a_window_that_could_not_be_opened_or_read_has_no_figures() {
+        let unread = window(World { read_fails: Some(Errno::EIO), ..World::default() }, 10);
+        let unopened = window(World { enable_fails: Some(Errno::ENOTTY), ..World::default() }, 10);
+        for (readings, name) in [(unread, "EIO"), (unopened, "ENOTTY")] {
+            for reading in readings.values() {
+                assert!(matches!(reading, Reading::Unsupported { why } if why.contains(name)), "{reading:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn large_counts_scale_without_overflow() {
+        let totals =
+            crate::pmu::Totals { time_enabled_ns: 4_000_000_000, time_running_ns: 1_000_000_000, values: vec![] };
+        let Reading::Scaled { value, .. } = super::judged(u64::MAX / 8, &totals) else { panic!("not scaled") };
+        assert_eq!(value, (u128::from(u64::MAX / 8) * 4) as u64);
+    }
+}

@@ -1,0 +1,204 @@
+//! Why an event is not counted, in plain words, and what would change that.
+
+use crate::event::Event;
+use host::{Privileges, Root};
+use nix::errno::Errno;
+use record::Reading;
+
+/// The highest paranoid level at which an unprivileged process may count itself in user mode alone, and with the kernel
+/// (`Documentation/admin-guide/sysctl/kernel.rst`). Levels above 2 exist in distributions' kernels only.
+const PARANOID_USER: i32 = 2;
+const PARANOID_KERNEL: i32 = 1;
+
+/// What on this machine decides whether an event opens; the default is a machine that says nothing.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Setting {
+    paranoid_level: Option<i32>,
+    may_ignore_paranoid: bool,
+    seccomp_filter: bool,
+    hypervisor: Option<String>,
+}
+
+impl Setting {
+    pub(crate) fn of(root: &Root) -> Setting {
+        let facts = host::facts(root);
+        let Privileges { may_ignore_paranoid, seccomp_filter } = host::privileges(root);
+        Setting {
+            paranoid_level: facts.perf_event_paranoid,
+            may_ignore_paranoid,
+            seccomp_filter,
+            hypervisor: facts.hypervisor,
+        }
+    }
+
+    /// The level and the level that `event` needs, where the first is what stands in the way.
+    fn too_paranoid_for(&self, event: &Event) -> Option<(i32, i32)> {
+        let allowed = if event.with_kernel { PARANOID_KERNEL } else { PARANOID_USER };
+        self.paranoid_level.filter(|level| *level > allowed && !self.may_ignore_paranoid).map(|level| (level, allowed))
+    }
+}
+
+/// Whether the kernel said that nobody on this machine counts the event.
+pub(crate) fn is_missing(errno: Errno) -> bool {
+    matches!(errno, Errno::ENOENT | Errno::EOPNOTSUPP | Errno::ENODEV | Errno::ENXIO)
+}
+
+/// The reading of an event that perf_event_open refused. `has_pmu`: other hardware events are counted here.
+pub(crate) fn reading(event: &Event, errno: Errno, has_pmu: bool, setting: &Setting) -> Reading {
+    let said = format!("perf_event_open: {}", name(errno));
+    match errno {
+        _ if is_missing(errno) => Reading::Unsupported { why: missing(event, has_pmu, &said, setting) },
+        Errno::EACCES | Errno::EPERM => denied(event, errno, &said, setting),
+        Errno::ENOSYS => unsupported(format!("this kernel has no perf events, or a sandbox hides them ({said})")),
+        Errno::EINVAL | Errno::E2BIG => {
+            unsupported(format!("this kernel or processor does not know the event ({said})"))
+        }
+        Errno::EMFILE | Errno::ENFILE => Reading::Denied {
+            why: format!("no file descriptor was left for it ({said})"),
+            cure: "raise the limit before the run: ulimit -n 4096".to_owned(),
+        },
+        Errno::EBUSY => Reading::Denied {
+            why: format!("another program holds the counters for itself alone ({said})"),
+            cure: "end the other profiler (perf, VTune, uProf), and free the watchdog's counter: sudo sysctl \
+                   kernel.nmi_watchdog=0"
+                .to_owned(),
+        },
+        _ => unsupported(format!("the kernel refused the event ({said}: {})", errno.desc())),
+    }
+}
+
+/// The reading of an event that was open and then failed at the window's edge or in reading.
+pub(crate) fn lost(errno: Errno) -> Reading {
+    unsupported(format!("the open counter failed ({}: {}); a run again may have it", name(errno), errno.desc()))
+}
+
+fn unsupported(why: String) -> Reading {
+    Reading::Unsupported { why }
+}
+
+/// `ENOENT`, as manuals spell it.
+fn name(errno: Errno) -> String {
+    format!("{errno:?}")
+}
+
+fn missing(event: &Event, has_pmu: bool, said: &str, setting: &Setting) -> String {
+    if !event.is_hardware() {
+        return format!("this kernel has no such software event ({said})");
+    }
+    if has_pmu {
+        return format!(
+            "this processor's PMU has no such event ({said}), as AMD's Zen has none for the last-level cache; \
+             docs/counters.md lists who has which"
+        );
+    }
+    match setting.hypervisor.as_deref() {
+        None => format!("this machine exposes no hardware PMU ({said})"),
+        Some("unnamed") => format!("this machine exposes no hardware PMU ({said}): its hypervisor passes none through"),
+        Some(name) => {
+            format!("this machine exposes no hardware PMU ({said}): its hypervisor, {name}, passes none through")
+        }
+    }
+}
+
+fn denied(event: &Event, errno: Errno, said: &str, setting: &Setting) -> Reading {
+    // The level is answered with EACCES; a filter answers before the kernel looks, usually with EPERM.
+    let filtered = setting.seccomp_filter && errno == Errno::EPERM;
+    if let Some((level, allowed)) = setting.too_paranoid_for(event).filter(|_| !filtered) {
+        let what = if event.with_kernel { "counting what happens in the kernel" } else { "counting" };
+        return Reading::Denied {
+            why: format!("kernel.perf_event_paranoid is {level}, and {what} needs {allowed} or less ({said})"),
+            cure: format!(
+                "sudo sysctl kernel.perf_event_paranoid={allowed}, or give the program the capability: sudo setcap \
+                 cap_perfmon+ep PROGRAM"
+            ),
+        };
+    }
+    if setting.seccomp_filter {
+        return Reading::Denied {
+            why: format!("a seccomp filter, as containers have one, stops perf_event_open ({said})"),
+            cure: "let the container count: docker run --cap-add PERFMON, or a seccomp profile that allows \
+                   perf_event_open"
+                .to_owned(),
+        };
+    }
+    let level = setting.paranoid_level.map_or("unknown".to_owned(), |level| level.to_string());
+    Reading::Denied {
+        why: format!("a security module or the kernel's lockdown refuses it, paranoid level {level} ({said})"),
+        cure: "the audit log names who refused: sudo ausearch -m AVC, or sudo dmesg | grep -i -e denied -e lockdown"
+            .to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Setting, reading};
+    use crate::event::{EVENTS, Event};
+    use nix::errno::Errno;
+    use record::Reading;
+
+    fn event(name: &str) -> Event {
+        EVENTS.into_iter().find(|event| event.name == name).unwrap()
+    }
+
+    fn unprivileged(level: i32) -> Setting {
+        Setting { paranoid_level: Some(level), ..Setting::default() }
+    }
+
+    fn why_and_cure(name: &str, errno: Errno, setting: &Setting) -> (String, String) {
+        match reading(&event(name), errno, true, setting) {
+            Reading::Denied { why, cure } => (why, cure),
+            other => panic!("{name}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn at_level_two_the_cure_for_kernel_events_is_level_one() {
+        let (why, cure) = why_and_cure("context_switches", Errno::EACCES, &unprivileged(2));
+        assert!(why.contains("kernel.perf_event_paranoid is 2") && why.contains("EACCES"), "{why}");
+        assert!(cure.contains("sysctl kernel.perf_event_paranoid=1") && cure.contains("cap_perfmon"), "{cure}");
+    }
+
+    #[test]
+    fn at_level_three_user_events_need_level_two() {
+        let (why, cure) = why_and_cure("cycles", Errno::EACCES, &unprivileged(3));
+        assert!(why.contains("is 3") && cure.contains("kernel.perf_event_paranoid=2"), "{why} / {cure}");
+    }
+
+    #[test]
+    fn a_container_s_filter_is_named_where_it_and_not_the_level_refuses() {
+        let container = Setting { seccomp_filter: true, ..unprivileged(2) };
+        for (name, errno) in [("cycles", Errno::EPERM), ("cycles", Errno::EACCES), ("context_switches", Errno::EPERM)] {
+            let (why, cure) = why_and_cure(name, errno, &container);
+            assert!(why.contains("seccomp") && cure.contains("PERFMON"), "{name} {errno}: {why} / {cure}");
+        }
+        let (why, _) = why_and_cure("context_switches", Errno::EACCES, &container);
+        assert!(why.contains("paranoid"), "{why}");
+    }
+
+    #[test]
+    fn with_the_capability_and_no_filter_a_security_module_is_left() {
+        let root = Setting { may_ignore_paranoid: true, ..unprivileged(4) };
+        let (why, cure) = why_and_cure("cycles", Errno::EACCES, &root);
+        assert!(why.contains("security module") && cure.contains("dmesg"), "{why} / {cure}");
+    }
+
+    #[test]
+    fn exhaustion_has_a_cure_and_ignorance_has_none() {
+        assert!(why_and_cure("cycles", Errno::EMFILE, &unprivileged(2)).1.contains("ulimit"));
+        assert!(why_and_cure("cycles", Errno::EBUSY, &unprivileged(2)).1.contains("nmi_watchdog"));
+        for errno in [Errno::ENOENT, Errno::EOPNOTSUPP, Errno::ENODEV, Errno::EINVAL, Errno::ENOSYS, Errno::ENOMEM] {
+            for has_pmu in [true, false] {
+                let seen = reading(&event("cycles"), errno, has_pmu, &Setting::default());
+                let Reading::Unsupported { why } = seen else { panic!("{errno}: {seen:?}") };
+                assert!(why.contains(&format!("{errno:?}")), "{why}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_virtual_machine_without_a_pmu_names_its_hypervisor() {
+        let under_kvm = Setting { hypervisor: Some("KVM".to_owned()), ..Setting::default() };
+        let seen = reading(&event("cycles"), Errno::ENOENT, false, &under_kvm);
+        assert!(matches!(&seen, Reading::Unsupported { why } if why.contains("KVM")), "{seen:?}");
+    }
+}

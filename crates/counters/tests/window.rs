@@ -1,0 +1,146 @@
+//! The real kernel counts what happens inside the window, and nothing else.
+#![allow(unsafe_code)]
+
+use counters::{Counters, EVENTS};
+use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap_anonymous, munmap};
+use record::{CounterReadings, Reading};
+use std::ffi::c_void;
+use std::num::NonZeroUsize;
+use std::ptr::NonNull;
+use std::time::Duration;
+
+const PAGE_BYTES: usize = 4096;
+
+/// Private memory whose pages have not been touched; each first write to one is a page fault.
+struct Untouched {
+    base: NonNull<c_void>,
+    bytes: NonZeroUsize,
+    touched: usize,
+}
+
+impl Untouched {
+    fn of_pages(pages: usize) -> Untouched {
+        let bytes = NonZeroUsize::new(pages * PAGE_BYTES).expect("at least one page");
+        let protection = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
+        // SAFETY: a new mapping at an address of the kernel's choice, advised before anything points into it; this
+        // struct alone owns it until `drop`.
+        let base = unsafe {
+            let base = mmap_anonymous(None, bytes, protection, MapFlags::MAP_PRIVATE).expect("memory");
+            // A huge page would take one fault for many pages; a kernel without them refuses the advice, rightly.
+            let _ = madvise(base, bytes.get(), MmapAdvise::MADV_NOHUGEPAGE);
+            base
+        };
+        Untouched { base, bytes, touched: 0 }
+    }
+
+    /// Writes to the next `pages` pages.
+    fn touch(&mut self, pages: usize) {
+        for page in self.touched..self.touched + pages {
+            let offset = page * PAGE_BYTES;
+            assert!(offset < self.bytes.get());
+            // SAFETY: `offset` lies inside the mapping, just checked, which lives as long as `self` and is not aliased.
+            unsafe { self.base.cast::<u8>().as_ptr().add(offset).write_volatile(1) };
+        }
+        self.touched += pages;
+    }
+}
+
+impl Drop for Untouched {
+    fn drop(&mut self) {
+        // SAFETY: the mapping made in `of_pages`, to which `self` holds the only pointer.
+        let _ = unsafe { munmap(self.base, self.bytes.get()) };
+    }
+}
+
+/// The count, or `None` with a line that says why this machine skips the test.
+fn counted(readings: &CounterReadings, name: &str) -> Option<u64> {
+    match &readings[name] {
+        Reading::Counted { value } => Some(*value),
+        other => {
+            println!("skipped: {name} is not counted here: {other:?}");
+            None
+        }
+    }
+}
+
+fn window(before: usize, inside: usize, after: usize) -> CounterReadings {
+    let mut pages = Untouched::of_pages(before + inside + after);
+    let mut counters = Counters::open();
+    pages.touch(before);
+    counters.enable();
+    pages.touch(inside);
+    counters.disable();
+    pages.touch(after);
+    counters.read()
+}
+
+#[test]
+fn page_faults_outside_the_window_are_not_counted() {
+    // Only noise can add to a window (a page of this program that was evicted, a NUMA hint), so the least of a few
+    // windows is the count; faults before or behind it would be in every one.
+    let mut least = None;
+    for _ in 0..5 {
+        let Some(faults) = counted(&window(300, 70, 500), "page_faults") else { return };
+        least = Some(least.map_or(faults, |least: u64| least.min(faults)));
+    }
+    assert_eq!(least, Some(70));
+}
+
+#[test]
+fn context_switches_in_the_kernel_are_seen() {
+    let mut counters = Counters::open();
+    counters.enable();
+    for _ in 0..4 {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    counters.disable();
+    let Some(switches) = counted(&counters.read(), "context_switches") else { return };
+    assert!(switches >= 4, "{switches} switches in four sleeps");
+}
+
+#[test]
+fn the_task_clock_stands_still_outside_the_window_and_in_sleep() {
+    let mut counters = Counters::open();
+    let begin = std::time::Instant::now();
+    counters.enable();
+    std::thread::sleep(Duration::from_millis(20));
+    counters.disable();
+    let wall_ns = begin.elapsed().as_nanos() as u64;
+    let Some(task_ns) = counted(&counters.read(), "task_clock") else { return };
+    // A millisecond for two clocks that need not agree to the last digit.
+    assert!(task_ns > 0 && task_ns + 19_000_000 <= wall_ns, "{task_ns} ns of task in {wall_ns} ns of wall time");
+    let again = counters.read();
+    assert_eq!(counted(&again, "task_clock"), Some(task_ns), "a closed window does not grow");
+}
+
+#[test]
+fn hardware_counts_a_known_loop() {
+    let mut counters = Counters::open();
+    let turns = 1_000_000_u64;
+    counters.enable();
+    for turn in 0..turns {
+        std::hint::black_box(turn);
+    }
+    counters.disable();
+    let readings = counters.read();
+    match &readings["instructions"] {
+        Reading::Counted { value } | Reading::Scaled { value, .. } => {
+            assert!(*value >= turns, "{value} instructions in {turns} turns");
+        }
+        other => println!("skipped: instructions are not counted here: {other:?}"),
+    }
+}
+
+#[test]
+fn every_event_has_a_reading_and_what_is_missing_says_why() {
+    let readings = window(1, 1, 1);
+    assert_eq!(readings.len(), EVENTS.len());
+    for event in EVENTS {
+        match &readings[event.name] {
+            Reading::Unsupported { why } => assert!(!why.is_empty()),
+            Reading::Denied { why, cure } => assert!(!why.is_empty() && !cure.is_empty()),
+            Reading::Counted { .. } | Reading::Scaled { .. } | Reading::NotScheduled => {}
+        }
+        println!("{}: {:?}", event.name, readings[event.name]);
+    }
+}

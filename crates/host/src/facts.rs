@@ -1,0 +1,103 @@
+//! What a run records about its machine.
+
+use crate::hypervisor::hypervisor;
+use crate::root::Root;
+use plan::CACHE_LINE_BYTES;
+
+/// The parts of the record's host section that hold before, during and after a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Facts {
+    /// Host name; `unknown` where the kernel does not say.
+    pub hostname: String,
+    /// Kernel release, as `uname -r`; `unknown` where the kernel does not say.
+    pub kernel: String,
+    /// CPU model as `/proc/cpuinfo` names it; on Arm, which names none, the implementer and part numbers.
+    pub cpu_model: String,
+    /// The hypervisor this machine runs under, where there is one: its name as cpuid gives it, `unnamed` where only its
+    /// presence is known. A hypervisor that hides itself is not seen.
+    pub hypervisor: Option<String>,
+    /// The largest line of any CPU's caches, bytes; 64 where no cache says.
+    pub line_bytes: u32,
+    /// `/proc/sys/kernel/perf_event_paranoid`; `None` where this kernel has no perf events.
+    pub perf_event_paranoid: Option<i32>,
+}
+
+/// Reads the facts. What cannot be read has the value that its field names; nothing here can fail.
+pub fn facts(root: &Root) -> Facts {
+    let said = |file| root.text(file).filter(|text| !text.is_empty()).unwrap_or_else(|| "unknown".to_owned());
+    Facts {
+        hostname: said("proc/sys/kernel/hostname"),
+        kernel: said("proc/sys/kernel/osrelease"),
+        cpu_model: cpu_model(&root.text("proc/cpuinfo").unwrap_or_default()),
+        hypervisor: hypervisor(root),
+        line_bytes: line_bytes(root),
+        perf_event_paranoid: root.number("proc/sys/kernel/perf_event_paranoid"),
+    }
+}
+
+/// The value of the first `key : value` row.
+pub(crate) fn row<'a>(text: &'a str, key: &str) -> Option<&'a str> {
+    let named = |line: &'a str| line.split_once(':').filter(|(name, _)| name.trim() == key);
+    text.lines().find_map(named).map(|(_, value)| value.trim()).filter(|value| !value.is_empty())
+}
+
+fn cpu_model(cpuinfo: &str) -> String {
+    if let Some(name) = row(cpuinfo, "model name").or_else(|| row(cpuinfo, "Model")) {
+        return name.to_owned();
+    }
+    match (row(cpuinfo, "CPU implementer"), row(cpuinfo, "CPU part")) {
+        (Some(implementer), Some(part)) => format!("Arm implementer {implementer} part {part}"),
+        _ => "unknown".to_owned(),
+    }
+}
+
+fn line_bytes(root: &Root) -> u32 {
+    let cpus = root.names("sys/devices/system/cpu");
+    let sizes = cpus.iter().filter(|name| name.starts_with("cpu")).flat_map(|cpu| {
+        let folder = format!("sys/devices/system/cpu/{cpu}/cache");
+        let of_index = |index: String| root.number::<u32>(&format!("{folder}/{index}/coherency_line_size"));
+        root.names(&folder).into_iter().filter_map(of_index).collect::<Vec<_>>()
+    });
+    sizes.filter(|bytes| *bytes > 0).max().unwrap_or(CACHE_LINE_BYTES as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::facts;
+    use crate::fixture::Fixture;
+    use crate::root::Root;
+
+    #[test]
+    fn a_described_machine_is_recorded_as_it_says() {
+        let fixture = Fixture::new()
+            .file("proc/sys/kernel/hostname", "bench7\n")
+            .file("proc/sys/kernel/osrelease", "6.1.0-9-amd64\n")
+            .file("proc/sys/kernel/perf_event_paranoid", "-1\n")
+            .file("proc/cpuinfo", "processor\t: 0\nmodel name\t: Some CPU @ 2.0GHz\nflags\t\t: fpu hypervisor sse\n")
+            .file("sys/devices/system/cpu/cpu0/cache/index0/coherency_line_size", "128\n");
+        let seen = facts(&fixture.root());
+        assert_eq!((seen.hostname.as_str(), seen.kernel.as_str()), ("bench7", "6.1.0-9-amd64"));
+        assert_eq!((seen.cpu_model.as_str(), seen.line_bytes), ("Some CPU @ 2.0GHz", 128));
+        assert_eq!((seen.hypervisor.as_deref(), seen.perf_event_paranoid), (Some("unnamed"), Some(-1)));
+    }
+
+    #[test]
+    fn a_machine_that_says_nothing_has_no_invented_facts() {
+        let seen = facts(&Fixture::new().root());
+        assert_eq!((seen.hostname.as_str(), seen.cpu_model.as_str()), ("unknown", "unknown"));
+        assert_eq!((seen.hypervisor, seen.perf_event_paranoid, seen.line_bytes), (None, None, 64));
+    }
+
+    #[test]
+    fn arm_is_named_by_its_part_number() {
+        let fixture = Fixture::new().file("proc/cpuinfo", "processor : 0\nCPU implementer : 0x41\nCPU part : 0xd49\n");
+        assert_eq!(facts(&fixture.root()).cpu_model, "Arm implementer 0x41 part 0xd49");
+    }
+
+    #[test]
+    fn this_machine_says_who_it_is() {
+        let seen = facts(&Root::system());
+        assert!(seen.line_bytes.is_power_of_two(), "{seen:?}");
+        assert!(!seen.hostname.is_empty() && !seen.kernel.is_empty() && !seen.cpu_model.is_empty(), "{seen:?}");
+    }
+}

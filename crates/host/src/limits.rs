@@ -1,0 +1,101 @@
+//! What this process may do: its CPUs and who limits them, its capabilities, whether system calls are filtered.
+
+use crate::facts::row;
+use crate::root::Root;
+
+/// CAP_SYS_ADMIN and CAP_PERFMON (capabilities(7), `linux/capability.h`): either lifts perf's paranoid level.
+const PERF_CAPABILITIES: u64 = 1 << 21 | 1 << 38;
+
+/// What decides whether the kernel lets this process count.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Privileges {
+    /// Whether it holds CAP_PERFMON or CAP_SYS_ADMIN. In a container these may be void for the host's kernel.
+    pub may_ignore_paranoid: bool,
+    /// Whether a seccomp filter judges its system calls, as container runtimes install one.
+    pub seccomp_filter: bool,
+}
+
+/// Reads `/proc/self/status`; where that is missing, no privilege and no filter.
+pub fn privileges(root: &Root) -> Privileges {
+    let status = root.text("proc/self/status").unwrap_or_default();
+    let effective = row(&status, "CapEff").and_then(|hex| u64::from_str_radix(hex, 16).ok()).unwrap_or(0);
+    Privileges {
+        may_ignore_paranoid: effective & PERF_CAPABILITIES != 0,
+        // prctl(2), PR_GET_SECCOMP: 0 off, 1 strict, 2 filter.
+        seccomp_filter: row(&status, "Seccomp") == Some("2"),
+    }
+}
+
+/// Who limits this process's CPUs, as half a sentence for error messages: `its affinity mask allows CPUs 0-1, its
+/// cpuset /jobs/7 allows 0-3`. Both apply; the cure for the first is `taskset`, for the second the cgroup's owner.
+///
+/// # References
+/// cgroups(7), cpuset(7); `Documentation/admin-guide/cgroup-v2.rst`, cpuset.cpus.effective.
+pub fn cpuset_of_self(root: &Root) -> String {
+    let status = root.text("proc/self/status").unwrap_or_default();
+    let affinity = row(&status, "Cpus_allowed_list").unwrap_or("unknown");
+    match cpuset(root) {
+        Some((name, cpus)) => format!("its affinity mask allows CPUs {affinity}, its cpuset {name} allows {cpus}"),
+        None => format!("its affinity mask allows CPUs {affinity}, and no cpuset is visible"),
+    }
+}
+
+/// Name and CPUs of the cpuset cgroup, version 1 before version 2 as the kernel has the controller in one of the two.
+fn cpuset(root: &Root) -> Option<(String, String)> {
+    let cgroups = root.text("proc/self/cgroup")?;
+    let of = |controller: &str| {
+        cgroups.lines().find_map(|line| {
+            let (_, rest) = line.split_once(':')?;
+            let (controllers, path) = rest.split_once(':')?;
+            controllers.split(',').any(|name| name == controller).then(|| path.to_owned())
+        })
+    };
+    let read = |folder: &str, file: &str, path: &str| {
+        let nearest = ancestors(path).find_map(|path| root.text(&format!("{folder}{path}/{file}")))?;
+        (!nearest.is_empty()).then(|| (path.to_owned(), nearest))
+    };
+    let v1 = of("cpuset").and_then(|path| read("sys/fs/cgroup/cpuset", "cpuset.effective_cpus", &path));
+    v1.or_else(|| of("").and_then(|path| read("sys/fs/cgroup", "cpuset.cpus.effective", &path)))
+}
+
+/// A cgroup's path and those above it, the root as the empty text: a child without the controller has its parent's
+/// CPUs.
+fn ancestors(path: &str) -> impl Iterator<Item = &str> {
+    std::iter::successors(Some(path.trim_end_matches('/')), |path| path.rfind('/').map(|end| &path[..end]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Privileges, cpuset_of_self, privileges};
+    use crate::fixture::Fixture;
+
+    #[test]
+    fn privileges_are_read_from_the_status() {
+        let status = |caps: &str, seccomp: &str| {
+            let text = format!("Name:\tx\nCapEff:\t{caps}\nSeccomp:\t{seccomp}\nSeccomp_filters:\t1\n");
+            privileges(&Fixture::new().file("proc/self/status", &text).root())
+        };
+        let of = |may_ignore_paranoid, seccomp_filter| Privileges { may_ignore_paranoid, seccomp_filter };
+        assert_eq!(status("0000000000000000", "0"), of(false, false));
+        assert_eq!(status("0000004000000000", "2"), of(true, true));
+        assert_eq!(status("0000000000200000", "1"), of(true, false));
+        assert_eq!(privileges(&Fixture::new().root()), of(false, false));
+    }
+
+    #[test]
+    fn affinity_and_cpuset_are_both_named() {
+        let status = "Cpus_allowed:\t3\nCpus_allowed_list:\t0-1\n";
+        let v2 = Fixture::new()
+            .file("proc/self/status", status)
+            .file("proc/self/cgroup", "0::/jobs/7\n")
+            .file("sys/fs/cgroup/jobs/cpuset.cpus.effective", "0-3\n");
+        assert_eq!(cpuset_of_self(&v2.root()), "its affinity mask allows CPUs 0-1, its cpuset /jobs/7 allows 0-3");
+        let v1 = Fixture::new()
+            .file("proc/self/status", status)
+            .file("proc/self/cgroup", "3:cpuset:/\n0::/\n")
+            .file("sys/fs/cgroup/cpuset/cpuset.effective_cpus", "0\n");
+        assert!(cpuset_of_self(&v1.root()).ends_with("its cpuset / allows 0"));
+        let bare = cpuset_of_self(&Fixture::new().file("proc/self/status", status).root());
+        assert_eq!(bare, "its affinity mask allows CPUs 0-1, and no cpuset is visible");
+    }
+}

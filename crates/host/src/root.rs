@@ -1,0 +1,56 @@
+//! Where `/proc` and `/sys` are looked for.
+
+use std::path::{Path, PathBuf};
+
+/// The directory that holds `proc` and `sys`: `/`, or a fixture's folder.
+///
+/// Only [`Root::system`] also asks the processor (cpuid) and the kernel (affinity) directly; a fixture answers from its
+/// files alone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Root {
+    path: PathBuf,
+    system: bool,
+}
+
+impl Root {
+    /// The machine this process runs on.
+    pub fn system() -> Root {
+        Root { path: PathBuf::from("/"), system: true }
+    }
+
+    /// A folder that holds `proc` and `sys` trees of some machine.
+    pub fn at(path: impl AsRef<Path>) -> Root {
+        Root { path: path.as_ref().to_owned(), system: false }
+    }
+
+    /// Whether this is the running machine rather than a fixture.
+    pub fn is_system(&self) -> bool {
+        self.system
+    }
+
+    /// The full path of `relative` (`proc/stat`), for messages.
+    pub(crate) fn path(&self, relative: &str) -> PathBuf {
+        self.path.join(relative)
+    }
+
+    /// The file's text without surrounding white space; `None` where it cannot be read. Every file under `/proc` and
+    /// `/sys` may be absent (containers mask them, virtual machines lack them), so absence is an answer here.
+    pub(crate) fn text(&self, relative: &str) -> Option<String> {
+        let bytes = std::fs::read(self.path(relative)).ok()?;
+        Some(String::from_utf8_lossy(&bytes).trim().to_owned())
+    }
+
+    /// The file's text as a number; `None` where there is none.
+    pub(crate) fn number<T: std::str::FromStr>(&self, relative: &str) -> Option<T> {
+        self.text(relative)?.parse().ok()
+    }
+
+    /// Names in a directory, sorted; empty where it cannot be read.
+    pub(crate) fn names(&self, relative: &str) -> Vec<String> {
+        let Ok(entries) = std::fs::read_dir(self.path(relative)) else { return Vec::new() };
+        let mut names: Vec<String> =
+            entries.filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned())).collect();
+        names.sort();
+        names
+    }
+}

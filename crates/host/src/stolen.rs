@@ -1,0 +1,54 @@
+//! Time the hypervisor took from this machine.
+
+use crate::root::Root;
+
+/// CPU time since boot over all CPUs, in the kernel's ticks (`sysconf(_SC_CLK_TCK)` a second, usually 100). Only
+/// differences and their ratio mean something.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct CpuTicks {
+    /// Ticks in which a CPU was runnable and the hypervisor ran something else. A hypervisor that does not report it
+    /// leaves 0, so 0 is no proof of a quiet host.
+    pub steal: u64,
+    /// Ticks of every kind, idle and stolen ones included.
+    pub total: u64,
+}
+
+impl CpuTicks {
+    /// Stolen ticks as a share, 0 to 1, of all ticks since `earlier`; `None` where not one tick has passed.
+    pub fn stolen_share_since(self, earlier: CpuTicks) -> Option<f64> {
+        let total = self.total.checked_sub(earlier.total).filter(|ticks| *ticks > 0)?;
+        Some(self.steal.saturating_sub(earlier.steal) as f64 / total as f64)
+    }
+}
+
+/// The first row of `/proc/stat`; `None` where there is none, or the kernel is too old for a `steal` column.
+///
+/// # References
+/// proc_stat(5): user nice system idle iowait irq softirq steal guest guest_nice; guest time is part of user time.
+pub fn stolen_ticks(root: &Root) -> Option<CpuTicks> {
+    let stat = root.text("proc/stat")?;
+    let row = stat.lines().find_map(|row| row.strip_prefix("cpu "))?;
+    let ticks: Vec<u64> = row.split_whitespace().map_while(|column| column.parse().ok()).take(8).collect();
+    (ticks.len() == 8).then(|| CpuTicks { steal: ticks[7], total: ticks.iter().sum() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CpuTicks, stolen_ticks};
+    use crate::fixture::Fixture;
+
+    #[test]
+    fn steal_is_a_share_of_all_ticks_and_guest_time_is_not_counted_twice() {
+        let fixture = Fixture::new().file("proc/stat", "cpu  100 1 50 800 9 3 7 30 90 2\ncpu0 1 1 1 1 1 1 1 1 1 1\n");
+        let seen = stolen_ticks(&fixture.root()).unwrap();
+        assert_eq!(seen, CpuTicks { steal: 30, total: 1000 });
+        assert_eq!(seen.stolen_share_since(CpuTicks { steal: 20, total: 900 }), Some(0.1));
+        assert_eq!(seen.stolen_share_since(seen), None);
+    }
+
+    #[test]
+    fn a_kernel_without_the_column_says_nothing() {
+        assert_eq!(stolen_ticks(&Fixture::new().file("proc/stat", "cpu  100 1 50 800\n").root()), None);
+        assert_eq!(stolen_ticks(&Fixture::new().root()), None);
+    }
+}
