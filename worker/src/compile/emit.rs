@@ -1,0 +1,422 @@
+//! From a program to the code generator's intermediate form, operation by operation.
+//!
+//! Shape of the function: load what is carried; head: the passes of one iteration, each operation in order; count
+//! down; where a pass can block, look at the context's `break_now`; back to the head. At the end store what is carried
+//! and return the passes not made.
+
+use super::private::{Carried, GAVE_UP, Private, same_group};
+use super::{Hooks, cpu};
+use cranelift_codegen::Context;
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::types::{I8, I16, I32, I64};
+use cranelift_codegen::ir::{
+    AbiParam, AtomicRmwOp, Block, InstBuilder, MemFlagsData, Signature, SourceLoc, Type, Value,
+};
+use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
+use cranelift_jit::JITModule;
+use cranelift_module::Module;
+use plan::{AccessKind, Address, Nanos, Op, OpKind, Width, WorkerProgram};
+
+/// Multiplier and increment of the generator of `[any]`: the 64-bit LCG of PCG (O'Neill 2014), whose upper half is
+/// good enough to pick elements. Other constants with a short period would leave elements out.
+const RANDOM_MULTIPLIER: i64 = 6_364_136_223_846_793_005;
+const RANDOM_INCREMENT: i64 = 1_442_695_040_888_963_407;
+
+/// Multiplier and increment of the chain of `work`: odd, and small enough to be immediates, so that a turn is a
+/// multiplication and an addition and nothing else.
+const WORK_MULTIPLIER: i64 = 0x2c1b_3c6d;
+const WORK_INCREMENT: i64 = 0x297a_2d39;
+
+/// Addresses of the functions that the loop calls.
+pub(super) struct Calls {
+    lock: usize,
+    unlock: usize,
+    spin: usize,
+    yield_now: usize,
+    sleep: usize,
+    pause: usize,
+    flush: usize,
+}
+
+impl Calls {
+    /// The hooks, and the steps that only the CPU knows.
+    pub(super) fn new(hooks: &Hooks) -> Calls {
+        Calls {
+            lock: hooks.lock as usize,
+            unlock: hooks.unlock as usize,
+            spin: hooks.spin as usize,
+            yield_now: hooks.yield_now as usize,
+            sleep: hooks.sleep as usize,
+            pause: cpu::pause as extern "C" fn() as usize,
+            flush: cpu::flush as unsafe extern "C" fn(*const u8) as usize,
+        }
+    }
+
+    /// The addresses with the names under which `docs/steps.md` and listings know them.
+    pub(super) fn named(&self) -> Vec<(&'static str, usize)> {
+        vec![
+            ("lock", self.lock),
+            ("unlock", self.unlock),
+            ("spin", self.spin),
+            ("yield", self.yield_now),
+            ("sleep", self.sleep),
+            ("pause", self.pause),
+            ("flush", self.flush),
+        ]
+    }
+}
+
+/// Fills `context` with the loop of `program`.
+pub(super) fn emit(
+    module: &mut JITModule,
+    context: &mut Context,
+    program: &WorkerProgram,
+    private: &Private,
+    unroll: u64,
+    work_ns_per_turn: f64,
+    calls: &Calls,
+) {
+    let mut signature = module.make_signature();
+    signature.params.extend([I64; 4].map(AbiParam::new));
+    signature.returns.push(AbiParam::new(I64));
+    context.func.signature = signature;
+    let mut builder_context = FunctionBuilderContext::new();
+    let mut builder = FunctionBuilder::new(&mut context.func, &mut builder_context);
+    let entry = builder.create_block();
+    builder.append_block_params_for_function_params(entry);
+    builder.switch_to_block(entry);
+    let &[area, hook_context, words, passes] = builder.block_params(entry) else {
+        unreachable!("the signature has four parameters")
+    };
+    let carried = private.carried.iter().map(|(what, _)| builder.declare_var(type_of(*what))).collect();
+    let remaining = builder.declare_var(I64);
+    builder.def_var(remaining, passes);
+    let exit = builder.create_block();
+    let empty_signature = module.make_signature();
+    let frontend_config = module.target_config();
+    let mut emitter = Emitter {
+        builder,
+        program,
+        private,
+        carried,
+        remaining,
+        area,
+        hook_context,
+        words,
+        exit,
+        calls,
+        empty_signature,
+        work_ns_per_turn,
+    };
+    emitter.whole(unroll);
+    emitter.builder.seal_all_blocks();
+    emitter.builder.finalize(frontend_config);
+}
+
+struct Emitter<'a> {
+    builder: FunctionBuilder<'a>,
+    program: &'a WorkerProgram,
+    private: &'a Private,
+    /// One for each of `private.carried`.
+    carried: Vec<Variable>,
+    /// Passes still to make.
+    remaining: Variable,
+    area: Value,
+    hook_context: Value,
+    words: Value,
+    exit: Block,
+    calls: &'a Calls,
+    empty_signature: Signature,
+    work_ns_per_turn: f64,
+}
+
+impl Emitter<'_> {
+    fn whole(&mut self, unroll: u64) {
+        self.load_carried();
+        let head = self.builder.create_block();
+        self.builder.ins().jump(head, &[]);
+        self.builder.switch_to_block(head);
+        for pass in 0..unroll {
+            self.pass(pass);
+        }
+        self.builder.set_srcloc(SourceLoc::default());
+        self.loop_control(unroll, head);
+        self.builder.switch_to_block(self.exit);
+        self.store_carried();
+        let left = self.builder.use_var(self.remaining);
+        self.builder.ins().return_(&[left]);
+    }
+
+    fn load_carried(&mut self) {
+        for (position, (what, _)) in self.private.carried.iter().enumerate() {
+            let at = self.private.byte_of(position);
+            let value = self.builder.ins().load(type_of(*what), MemFlagsData::trusted(), self.words, at);
+            self.builder.def_var(self.carried[position], value);
+        }
+    }
+
+    fn store_carried(&mut self) {
+        for position in 0..self.carried.len() {
+            let value = self.builder.use_var(self.carried[position]);
+            let at = self.private.byte_of(position);
+            self.builder.ins().store(MemFlagsData::trusted(), value, self.words, at);
+        }
+    }
+
+    /// Counts down and goes back to the head while passes remain and nothing asks for a break.
+    fn loop_control(&mut self, unroll: u64, head: Block) {
+        let remaining = self.builder.use_var(self.remaining);
+        let remaining = self.builder.ins().iadd_imm_s(remaining, -(unroll as i64));
+        self.builder.def_var(self.remaining, remaining);
+        if self.program.can_block() {
+            let go_on = self.builder.create_block();
+            let break_now = self.builder.ins().atomic_load(I32, MemFlagsData::trusted(), self.hook_context);
+            self.builder.ins().brif(break_now, self.exit, &[], go_on, &[]);
+            self.builder.switch_to_block(go_on);
+        }
+        self.builder.ins().brif(remaining, head, &[], self.exit, &[]);
+    }
+
+    fn pass(&mut self, pass: u64) {
+        self.builder.set_srcloc(SourceLoc::default());
+        if let Some(number) = self.private.position(Carried::Pass) {
+            self.update(number, |b, number| b.ins().iadd_imm_s(number, 1));
+        }
+        let ops = &self.program.ops;
+        let mut first = 0;
+        for group in ops.chunk_by(same_group) {
+            // An operation's place in the iteration: listing.rs turns it back into pass and step.
+            let place = |index: usize| SourceLoc::new((pass as usize * ops.len() + index) as u32);
+            self.builder.set_srcloc(place(first));
+            let behind = (group[0].every > 1).then(|| self.open_every(first, group[0].every));
+            for (index, op) in (first..).zip(group) {
+                self.builder.set_srcloc(place(index));
+                self.op(index, op);
+            }
+            if let Some(behind) = behind {
+                self.builder.ins().jump(behind, &[]);
+                self.builder.switch_to_block(behind);
+            }
+            first += group.len();
+        }
+    }
+
+    /// Counts down to the due pass; code emitted next runs in that one alone. Returns the block behind it.
+    fn open_every(&mut self, first: usize, every: u32) -> Block {
+        let counter = self.variable(Carried::Every(first));
+        let (due, behind) = (self.builder.create_block(), self.builder.create_block());
+        let left = self.builder.use_var(counter);
+        let left = self.builder.ins().iadd_imm_s(left, -1);
+        self.builder.def_var(counter, left);
+        self.builder.ins().brif(left, behind, &[], due, &[]);
+        self.builder.switch_to_block(due);
+        let again = self.builder.ins().iconst(I64, i64::from(every));
+        self.builder.def_var(counter, again);
+        behind
+    }
+
+    fn op(&mut self, index: usize, op: &Op) {
+        let context = self.hook_context;
+        match &op.kind {
+            OpKind::Access { kind, width, at } => self.access(index, *kind, *width, at),
+            OpKind::Post { width, at } => self.post(*width, *at),
+            OpKind::Wait { width, at } => self.wait(*width, *at, op.step),
+            OpKind::Flush { at } => {
+                let (base, offset) = self.address(index, at);
+                let address = self.sum(base, offset);
+                self.call(self.calls.flush, &[address], false);
+            }
+            OpKind::Lock { lock } => self.call_with_lock(self.calls.lock, *lock),
+            OpKind::Unlock { lock } => self.call_with_lock(self.calls.unlock, *lock),
+            OpKind::Work(time) => self.work(*time),
+            OpKind::Pause => drop(self.call(self.calls.pause, &[], false)),
+            OpKind::Fence => drop(self.builder.ins().fence()),
+            OpKind::Yield => drop(self.call(self.calls.yield_now, &[context], false)),
+            OpKind::Sleep(time) => {
+                let ns = self.builder.ins().iconst(I64, time.0 as i64);
+                self.call(self.calls.sleep, &[context, ns], false);
+            }
+        }
+    }
+
+    fn access(&mut self, index: usize, kind: AccessKind, width: Width, at: &Address) {
+        let (base, offset) = self.address(index, at);
+        let (ty, flags) = (int(width), MemFlagsData::new().with_notrap());
+        match kind {
+            AccessKind::Load => {
+                let address = self.sum(base, offset);
+                self.builder.ins().atomic_load(ty, flags, address);
+            }
+            AccessKind::Store => {
+                let value = self.pass_number(ty);
+                self.builder.ins().store(flags, value, base, offset);
+            }
+            AccessKind::Bump => {
+                let address = self.sum(base, offset);
+                let seen = self.builder.ins().atomic_load(ty, flags, address);
+                let more = self.builder.ins().iadd_imm_s(seen, 1);
+                self.builder.ins().store(flags, more, base, offset);
+            }
+            AccessKind::Add => drop(self.fetch_add(ty, base, offset)),
+            AccessKind::Swap => {
+                let value = self.pass_number(ty);
+                let address = self.sum(base, offset);
+                self.builder.ins().atomic_rmw(ty, flags, AtomicRmwOp::Xchg, address, value);
+            }
+            AccessKind::Cas => {
+                let expected = self.variable(Carried::Expected(index, width));
+                let before = self.builder.use_var(expected);
+                let wanted = self.builder.ins().iadd_imm_s(before, 1);
+                let address = self.sum(base, offset);
+                let seen = self.builder.ins().atomic_cas(flags, address, before, wanted);
+                let done = self.builder.ins().icmp(IntCC::Equal, seen, before);
+                let next = self.builder.ins().select(done, wanted, seen);
+                self.builder.def_var(expected, next);
+            }
+        }
+    }
+
+    fn post(&mut self, width: Width, at: u64) {
+        let before = self.fetch_add(int(width), self.area, displacement(at));
+        if let Some(position) = self.private.position(Carried::LastSeen(at, width)) {
+            self.update(position, |b, _| b.ins().iadd_imm_s(before, 1));
+        }
+    }
+
+    fn fetch_add(&mut self, ty: Type, base: Value, offset: i32) -> Value {
+        let address = self.sum(base, offset);
+        let one = self.builder.ins().iconst(ty, 1);
+        self.builder.ins().atomic_rmw(ty, MemFlagsData::new().with_notrap(), AtomicRmwOp::Add, address, one)
+    }
+
+    /// Loads the word until it differs from the last one seen; each turn between two loads is the hook's.
+    fn wait(&mut self, width: Width, at: u64, step: u32) {
+        let last = self.variable(Carried::LastSeen(at, width));
+        let [look, spin, give_up, changed] = [(); 4].map(|()| self.builder.create_block());
+        self.builder.ins().jump(look, &[]);
+        self.builder.switch_to_block(look);
+        let address = self.sum(self.area, displacement(at));
+        let seen = self.builder.ins().atomic_load(int(width), MemFlagsData::new().with_notrap(), address);
+        let before = self.builder.use_var(last);
+        let same = self.builder.ins().icmp(IntCC::Equal, seen, before);
+        self.builder.ins().brif(same, spin, &[], changed, &[]);
+        self.builder.switch_to_block(spin);
+        let enough = self.call(self.calls.spin, &[self.hook_context], true).expect("spin returns a word");
+        self.builder.ins().brif(enough, give_up, &[], look, &[]);
+        self.builder.set_cold_block(give_up);
+        self.builder.switch_to_block(give_up);
+        let code = self.builder.ins().iconst(I64, i64::from(step) + 1);
+        self.builder.ins().store(MemFlagsData::trusted(), code, self.words, GAVE_UP as i32 * 8);
+        self.builder.ins().jump(self.exit, &[]);
+        self.builder.switch_to_block(changed);
+        self.builder.def_var(last, seen);
+    }
+
+    /// A chain of dependent multiply-adds: its latency is the time, and it touches no memory.
+    fn work(&mut self, time: Nanos) {
+        let turns = (time.0 as f64 / self.work_ns_per_turn).round() as i64;
+        if turns == 0 {
+            return;
+        }
+        let position = self.private.position(Carried::Work).expect("a program with `work` carries its chain");
+        let (turn, done) = (self.builder.create_block(), self.builder.create_block());
+        let left = self.builder.append_block_param(turn, I64);
+        let all = self.builder.ins().iconst(I64, turns);
+        self.builder.ins().jump(turn, &[all.into()]);
+        self.builder.switch_to_block(turn);
+        self.update(position, |b, chain| {
+            let product = b.ins().imul_imm_s(chain, WORK_MULTIPLIER);
+            b.ins().iadd_imm_s(product, WORK_INCREMENT)
+        });
+        let left = self.builder.ins().iadd_imm_s(left, -1);
+        self.builder.ins().brif(left, turn, &[left.into()], done, &[]);
+        self.builder.switch_to_block(done);
+    }
+
+    /// Where the operation at `index` goes this pass: a value and a displacement.
+    fn address(&mut self, index: usize, at: &Address) -> (Value, i32) {
+        match at {
+            Address::Fixed(at) => (self.area, displacement(*at)),
+            Address::Any(_) => {
+                let offset = self.draw(index);
+                (self.builder.ins().iadd(self.area, offset), 0)
+            }
+        }
+    }
+
+    /// Draws one of the offsets of the operation at `index`, all alike in probability: the generator's upper 32 bits
+    /// times the number of offsets, upper half (Lemire 2019, without its rejection: off by under n / 2³²).
+    fn draw(&mut self, index: usize) -> Value {
+        let (table, elements) = self.private.table(index);
+        let random = self.private.position(Carried::Random).expect("a program with `[any]` carries its generator");
+        self.update(random, |b, state| {
+            let product = b.ins().imul_imm_s(state, RANDOM_MULTIPLIER);
+            b.ins().iadd_imm_s(product, RANDOM_INCREMENT)
+        });
+        let state = self.builder.use_var(self.carried[random]);
+        let b = &mut self.builder;
+        let upper = b.ins().ushr_imm_u(state, 32);
+        let scaled = b.ins().imul_imm_s(upper, elements as i64);
+        let element = b.ins().ushr_imm_u(scaled, 32);
+        let byte = b.ins().ishl_imm_u(element, 3);
+        let entry = b.ins().iadd(self.words, byte);
+        b.ins().load(I64, MemFlagsData::trusted(), entry, table)
+    }
+
+    /// The pass's number in the width of an access.
+    fn pass_number(&mut self, ty: Type) -> Value {
+        let variable = self.variable(Carried::Pass);
+        let number = self.builder.use_var(variable);
+        if ty == I64 { number } else { self.builder.ins().ireduce(ty, number) }
+    }
+
+    fn sum(&mut self, base: Value, offset: i32) -> Value {
+        if offset == 0 { base } else { self.builder.ins().iadd_imm_s(base, i64::from(offset)) }
+    }
+
+    fn variable(&self, what: Carried) -> Variable {
+        self.carried[self.private.position(what).expect("private.rs carries what its operations need")]
+    }
+
+    fn update(&mut self, position: usize, next: impl FnOnce(&mut FunctionBuilder<'_>, Value) -> Value) {
+        let value = self.builder.use_var(self.carried[position]);
+        let value = next(&mut self.builder, value);
+        self.builder.def_var(self.carried[position], value);
+    }
+
+    fn call_with_lock(&mut self, function: usize, lock: u32) {
+        let lock = self.builder.ins().iconst(I32, i64::from(lock));
+        self.call(function, &[self.hook_context, lock], false);
+    }
+
+    fn call(&mut self, function: usize, arguments: &[Value], returns_word: bool) -> Option<Value> {
+        let mut signature = self.empty_signature.clone();
+        let types = arguments.iter().map(|&a| AbiParam::new(self.builder.func.dfg.value_type(a)));
+        signature.params.extend(types);
+        signature.returns.extend(returns_word.then(|| AbiParam::new(I32)));
+        let signature = self.builder.import_signature(signature);
+        let callee = self.builder.ins().iconst(I64, function as i64);
+        let call = self.builder.ins().call_indirect(signature, callee, arguments);
+        self.builder.inst_results(call).first().copied()
+    }
+}
+
+fn type_of(what: Carried) -> Type {
+    match what {
+        Carried::Pass | Carried::Random | Carried::Work | Carried::Every(_) => I64,
+        Carried::Expected(_, width) | Carried::LastSeen(_, width) => int(width),
+    }
+}
+
+fn int(width: Width) -> Type {
+    match width {
+        Width::U8 => I8,
+        Width::U16 => I16,
+        Width::U32 => I32,
+        Width::U64 => I64,
+    }
+}
+
+fn displacement(at: u64) -> i32 {
+    i32::try_from(at).expect("`check` refused offsets beyond a displacement's reach")
+}

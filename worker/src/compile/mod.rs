@@ -1,0 +1,288 @@
+//! The compiled loop: a worker's program as machine code, with nothing added to it and nothing taken away.
+//!
+//! A padded `bump` costs a third of a nanosecond; dispatching it would cost more and hide the effect under study. So
+//! each worker translates its [`WorkerProgram`] once, and the translator must not improve it: every step touches
+//! memory exactly as `docs/steps.md` tables, repeats included. `tests/accesses.rs` decodes the emitted code and
+//! compares the two.
+//!
+//! Cranelift runs at `opt_level = none`, so nothing is merged or dropped; reads are atomic loads, which its x86-64
+//! back end never folds into another instruction, and writes are plain stores (its atomic store brings an `mfence`).
+//! The address of the fields area stays in one register and each access is that register plus a displacement, or
+//! plus an index register for `[any]`. What the loop must remember (counters of `every`, expectations of `cas`, words
+//! that a `wait` last saw, the random state) lives in registers and in memory of the worker's own, never in the
+//! segment. The segment is never executable; the code is writable or executable, never both.
+#![allow(unsafe_code)]
+// SAFETY of this module: the emitted code touches the fields area only at offsets of the program, which the caller of
+// `CompiledLoop::run` has checked against the area's size; everything else it touches belongs to `CompiledLoop` or is
+// the context that the caller hands through.
+
+mod calibrate;
+mod cpu;
+mod emit;
+mod listing;
+mod private;
+mod unroll;
+
+use cranelift_jit::{JITBuilder, JITModule};
+use cranelift_module::{FuncId, Linkage, Module, ModuleError};
+use plan::{Address, OpKind, WorkerProgram};
+use std::ffi::c_void;
+
+pub use calibrate::work_turn_ns;
+pub use listing::{Line, Listing};
+
+/// What a loop calls where a step is not an instruction. The functions run on the worker's own thread; `context` is
+/// the pointer given to [`CompiledLoop::run`].
+#[derive(Copy, Clone, Debug)]
+pub struct Hooks {
+    /// Acquires the lock of that index in [`plan::Program::locks`].
+    pub lock: unsafe extern "C" fn(context: *mut c_void, lock: u32),
+    /// Releases it.
+    pub unlock: unsafe extern "C" fn(context: *mut c_void, lock: u32),
+    /// One turn of a `wait`'s spin: pauses the CPU, looks at the clock and at the stop word. Nonzero: give up.
+    pub spin: unsafe extern "C" fn(context: *mut c_void) -> u32,
+    /// Gives up the CPU once.
+    pub yield_now: unsafe extern "C" fn(context: *mut c_void),
+    /// Sleeps at least `ns` nanoseconds.
+    pub sleep: unsafe extern "C" fn(context: *mut c_void, ns: u64),
+}
+
+/// Why a program could not be compiled.
+#[derive(Debug, thiserror::Error)]
+pub enum CompileError {
+    /// The instruction set is one that the lab has no steps for.
+    #[error("cannot compile a loop for {arch}: only x86_64 and aarch64 are supported; run on one of those")]
+    Unsupported {
+        /// The architecture.
+        arch: &'static str,
+    },
+    /// An operation that no bound Program holds.
+    #[error("step {step} (`{text}`) cannot be compiled: {why}; bind the scenario again with this version of the lab")]
+    InvalidOp {
+        /// Index of the step.
+        step: u32,
+        /// The step as written.
+        text: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The length of a turn of `work` is no length.
+    #[error("a turn of `work` cannot take {ns} ns: calibrate it on the worker's CPU first")]
+    Calibration {
+        /// The value given.
+        ns: f64,
+    },
+    /// The system refuses memory that holds code.
+    #[error(
+        "the system denies executable memory to this process ({why}), and the loop is machine code: allow it \
+         (systemd: MemoryDenyWriteExecute=no; SELinux: the `execmem` permission; prctl: no PR_SET_MDWE; \
+         a container's seccomp profile must let mprotect set PROT_EXEC) or run outside that confinement"
+    )]
+    ExecutableMemoryDenied {
+        /// The failed call's message, with its errno.
+        why: String,
+    },
+    /// Cranelift refused the loop: a fault of the lab.
+    #[error(
+        "the code generator refused the loop ({why}): this is a fault in the lab, please report it with the scenario"
+    )]
+    Refused {
+        /// The code generator's message.
+        why: String,
+    },
+}
+
+/// How far [`CompiledLoop::run`] came.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Passes completed.
+    pub passes: u64,
+    /// The step whose `wait` was given up in the pass after those; `None` where the last pass is complete.
+    pub gave_up_in: Option<u32>,
+}
+
+/// The signature of the emitted function: area, context, private memory, passes to make; returns those not made.
+type Entry = unsafe extern "C" fn(*mut u8, *mut c_void, *mut u64, u64) -> u64;
+
+/// A worker's program as machine code, with what it remembers between runs. Owned by the worker's own process.
+pub struct CompiledLoop {
+    /// Owns the code's pages; `None` only while dropping.
+    module: Option<JITModule>,
+    entry: Entry,
+    code_bytes: usize,
+    private: Vec<u64>,
+    unroll: u64,
+    origins: Vec<listing::Origin>,
+    steps: Vec<String>,
+    called: Vec<(&'static str, usize)>,
+}
+
+impl CompiledLoop {
+    /// Compiles one worker's program. `seed` starts the generator of `[any]`; `work_ns_per_turn` is what
+    /// [`work_turn_ns`] said on the worker's CPU, and a `work` of T takes T divided by it turns, rounded. Takes a few
+    /// milliseconds: call it before the warm-up.
+    ///
+    /// # Errors
+    /// [`CompileError::ExecutableMemoryDenied`] where the system allows no executable memory; the others are faults
+    /// in what was passed, or in the lab.
+    pub fn compile(
+        program: &WorkerProgram,
+        seed: u64,
+        work_ns_per_turn: f64,
+        hooks: &Hooks,
+    ) -> Result<CompiledLoop, CompileError> {
+        check(program, work_ns_per_turn)?;
+        let unroll = unroll::passes_per_iteration(program);
+        let private = private::Private::of(program, seed);
+        let mut module = JITModule::new(builder()?);
+        let mut context = module.make_context();
+        let calls = emit::Calls::new(hooks);
+        let called = calls.named();
+        emit::emit(&mut module, &mut context, program, &private, unroll, work_ns_per_turn, &calls);
+        let id = define(&mut module, &mut context)?;
+        let buffer = &context.compiled_code().expect("define_function leaves the code in its context").buffer;
+        let (code_bytes, origins) = (buffer.data().len(), listing::origins(buffer, program));
+        module.finalize_definitions().map_err(denied)?;
+        // SAFETY: the function was declared with exactly this signature by `emit`, and is finalized.
+        let entry = unsafe { std::mem::transmute::<*const u8, Entry>(module.get_finalized_function(id)) };
+        Ok(CompiledLoop {
+            module: Some(module),
+            entry,
+            code_bytes,
+            private: private.into_words(),
+            unroll,
+            origins,
+            steps: program.steps.clone(),
+            called,
+        })
+    }
+
+    /// Passes that one iteration of the emitted loop makes: a power of two, 1 where a pass can block.
+    pub fn unroll(&self) -> u64 {
+        self.unroll
+    }
+
+    /// Makes `passes` passes, a multiple of [`CompiledLoop::unroll`]; fewer where a pass can block
+    /// ([`WorkerProgram::can_block`]) and the context's first word is nonzero at its end, or where a `wait` is given
+    /// up. What steps remember carries over from one run to the next.
+    ///
+    /// # Panics
+    /// If `passes` is no multiple of the unrolling.
+    ///
+    /// # Safety
+    /// `area` must point to the program's fields area, writable, of at least `area_bytes` bytes, and every offset in
+    /// the program must have been checked to lie in it. `context` must be what the hooks expect, and its first word a
+    /// readable `u32`, the `break_now` word. Other processes may access the area at the same time.
+    pub unsafe fn run(&mut self, area: *mut u8, context: *mut c_void, passes: u64) -> Progress {
+        assert!(passes.is_multiple_of(self.unroll), "{passes} passes are no multiple of {}", self.unroll);
+        if passes == 0 {
+            return Progress { passes: 0, gave_up_in: None };
+        }
+        self.private[private::GAVE_UP] = 0;
+        // SAFETY: the code outlives the call (`module` is owned by self); `private` is as long as the layout that the
+        // code was emitted for; area and context are the caller's promise.
+        let left = unsafe { (self.entry)(area, context, self.private.as_mut_ptr(), passes) };
+        let gave_up_in = (self.private[private::GAVE_UP] as u32).checked_sub(1);
+        Progress { passes: passes - left, gave_up_in }
+    }
+
+    /// The emitted code as assembly, each line with the step it came from, for `run --show-code`.
+    pub fn listing(&self) -> Listing {
+        Listing::of(self)
+    }
+
+    /// The emitted machine code, at the address at which it runs.
+    pub fn code(&self) -> &[u8] {
+        // SAFETY: the code's pages stay mapped, readable and unwritten as long as `module` lives, which self owns.
+        unsafe { std::slice::from_raw_parts(self.entry as *const u8, self.code_bytes) }
+    }
+
+    /// Name and address of each function that the loop may call: the hooks, `pause` and `flush`.
+    pub fn called(&self) -> &[(&'static str, usize)] {
+        &self.called
+    }
+}
+
+impl Drop for CompiledLoop {
+    fn drop(&mut self) {
+        if let Some(module) = self.module.take() {
+            // SAFETY: the only pointer into the code is `entry`, which nothing can call any more.
+            unsafe { module.free_memory() };
+        }
+    }
+}
+
+/// The translator's settings: see the module's text for why it must not optimise.
+fn builder() -> Result<JITBuilder, CompileError> {
+    if !cfg!(any(target_arch = "x86_64", target_arch = "aarch64")) {
+        return Err(CompileError::Unsupported { arch: std::env::consts::ARCH });
+    }
+    let verifier = if cfg!(debug_assertions) { "true" } else { "false" };
+    JITBuilder::with_flags(
+        &[("opt_level", "none"), ("enable_verifier", verifier)],
+        cranelift_module::default_libcall_names(),
+    )
+    .map_err(refused)
+}
+
+fn define(module: &mut JITModule, context: &mut cranelift_codegen::Context) -> Result<FuncId, CompileError> {
+    let id = module.declare_function("pass_loop", Linkage::Local, &context.func.signature).map_err(refused)?;
+    module.define_function(id, context).map_err(|error| match error {
+        ModuleError::Allocation { .. } => denied(error),
+        other => refused(other),
+    })?;
+    Ok(id)
+}
+
+/// Refuses what no bound Program holds, so that a damaged one cannot make the emitted code go astray.
+fn check(program: &WorkerProgram, work_ns_per_turn: f64) -> Result<(), CompileError> {
+    if !(work_ns_per_turn.is_finite() && work_ns_per_turn > 0.0) {
+        return Err(CompileError::Calibration { ns: work_ns_per_turn });
+    }
+    for op in &program.ops {
+        let text = program.steps.get(op.step as usize).cloned().unwrap_or_default();
+        let fail = |why: &str| Err(CompileError::InvalidOp { step: op.step, text: text.clone(), why: why.to_owned() });
+        if op.every == 0 {
+            return fail("`every 0` is never");
+        }
+        let offsets: &[u64] = match &op.kind {
+            OpKind::Access { at: Address::Any(offsets), .. } | OpKind::Flush { at: Address::Any(offsets) } => {
+                if offsets.is_empty() {
+                    return fail("`[any]` of no elements");
+                }
+                offsets
+            }
+            OpKind::Access { at: Address::Fixed(at), .. } | OpKind::Flush { at: Address::Fixed(at) } => {
+                std::slice::from_ref(at)
+            }
+            OpKind::Post { at, .. } | OpKind::Wait { at, .. } => std::slice::from_ref(at),
+            _ => &[],
+        };
+        if offsets.iter().any(|&at| i32::try_from(at).is_err()) {
+            return fail("its target lies 2 GiB or more into the fields area, beyond a displacement's reach");
+        }
+    }
+    if program.ops.is_empty() {
+        return Err(CompileError::InvalidOp { step: 0, text: String::new(), why: "a pass without a step".to_owned() });
+    }
+    Ok(())
+}
+
+/// An error with everything beneath it, on one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        text = format!("{text}: {cause}");
+        next = cause.source();
+    }
+    text
+}
+
+fn denied(error: ModuleError) -> CompileError {
+    CompileError::ExecutableMemoryDenied { why: chain(&error) }
+}
+
+fn refused(error: ModuleError) -> CompileError {
+    CompileError::Refused { why: chain(&error) }
+}
