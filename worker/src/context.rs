@@ -47,7 +47,8 @@ pub(crate) struct LockState<'s> {
 
 impl<'s> Context<'s> {
     pub(crate) fn new(segment: &'s Segment, program: &Program, me: &WorkerProgram) -> Context<'s> {
-        let uses = |lock: usize| me.ops.iter().any(|op| matches!(op.kind, OpKind::Lock { lock: l } if l as usize == lock));
+        let uses =
+            |lock: usize| me.ops.iter().any(|op| matches!(op.kind, OpKind::Lock { lock: l } if l as usize == lock));
         let locks = program.locks.iter().enumerate().map(|(index, placed)| {
             uses(index).then(|| {
                 // SAFETY: the coordinator initialised every lock of the Program before it wrote the header, which
@@ -114,6 +115,7 @@ impl<'s> Context<'s> {
             gaps: recorded.gaps,
             gaps_lost: recorded.gaps_lost,
             read_distance_ticks: recorded.read_distance_ticks,
+            read_cost_ticks: recorded.read_cost_ticks,
             blocked_ticks: recorded.blocked_ticks,
             queue_delays: recorded.queue_delays,
             transfer_before_ticks: before.transfer_ticks,

@@ -51,7 +51,11 @@ pub fn main(arguments: &[String]) -> ExitCode {
 
 fn live(arguments: &Arguments) -> Result<record::Trace, Failure> {
     let Encoded { program, bytes } = handover::read_program()?;
-    let mine = program.workers.iter().find(|w| w.index.0 == arguments.index).ok_or_else(|| Failure::no_such_worker(arguments.index))?;
+    let mine = program
+        .workers
+        .iter()
+        .find(|w| w.index.0 == arguments.index)
+        .ok_or_else(|| Failure::no_such_worker(arguments.index))?;
     lifeline::set_deadline(&program);
     let segment = Segment::attach(&arguments.segment, &program, &bytes, arguments.slots).map_err(Failure::attach)?;
     let cpu = pin::pin(mine.cpu)?;
@@ -73,7 +77,8 @@ fn live(arguments: &Arguments) -> Result<record::Trace, Failure> {
 /// Compiles a worker's loop for the CPU this thread runs on.
 fn compile(program: &WorkerProgram, seed: u64) -> Result<CompiledLoop, Failure> {
     let seed = seed ^ u64::from(program.index.0).wrapping_mul(0x9e37_79b9_7f4a_7c15); // spread: one stream a worker
-    CompiledLoop::compile(program, seed, compile::work_turn_ns(), &hooks()).map_err(Failure::compile)
+    let turn_ns = compile::work_turn_ns().map_err(Failure::compile)?;
+    CompiledLoop::compile(program, seed, turn_ns, &hooks()).map_err(Failure::compile)
 }
 
 fn wait_for_release(segment: &Segment) -> Result<(), Failure> {

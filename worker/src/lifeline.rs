@@ -11,7 +11,7 @@ use nix::sys::signal::{SigHandler, SigSet, SigmaskHow, Signal, sigprocmask};
 use nix::sys::stat::Mode;
 use nix::unistd::{Pid, alarm, getpid, getppid, read};
 use plan::Program;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 
 /// Beyond window, warm-up and a pass at either end, how long a worker may live by its own timer. The coordinator's deadline is shorter.
 const GRACE_S: u64 = 30;
@@ -48,9 +48,14 @@ fn ignore_interrupts() -> Result<(), Errno> {
 /// Asks for SIGIO, which ends the process, at the pipe's end. `F_SETOWN` belongs to the open file, so each worker opens
 /// the pipe anew for itself.
 fn watch_pipe() -> Result<(), Errno> {
-    let own: OwnedFd =
-        open(format!("/proc/self/fd/{LIFE_FD}").as_str(), OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC, Mode::empty())?;
-    fcntl(&own, FcntlArg::F_SETOWN(getpid().as_raw()))?;
+    let own: OwnedFd = open(
+        format!("/proc/self/fd/{LIFE_FD}").as_str(),
+        OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC,
+        Mode::empty(),
+    )?;
+    #[allow(unsafe_code)]
+    // SAFETY: a plain system call on a descriptor we own; nix has no F_SETOWN.
+    Errno::result(unsafe { libc::fcntl(own.as_raw_fd(), libc::F_SETOWN, getpid().as_raw()) })?;
     fcntl(&own, FcntlArg::F_SETFL(OFlag::O_ASYNC | OFlag::O_NONBLOCK))?;
     let ended_before = read(&own, &mut [0]) == Ok(0);
     std::mem::forget(own); // watched for as long as the process lives

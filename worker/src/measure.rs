@@ -35,6 +35,7 @@ pub(crate) fn run(compiled: &mut CompiledLoop, context: &mut Context<'_>) -> Res
     let segment = context.segment;
     let program_ticks = |ns: u64| segment.header().tick_rate().ticks(ns);
     let (warm_up, window) = context.window_ns;
+    context.recorder.price(segment.control(), segment.slot(context.index), context.workers);
     segment.slot(context.index).set_state(WorkerState::Running);
     segment.control().arrive_ready(context.workers, ticks(), program_ticks(warm_up), program_ticks(window));
     passes(compiled, context);
