@@ -1,0 +1,169 @@
+//! The campaign: blocks of repetitions. Each block runs every arm once, in a seeded random order of its own, so that
+//! slow drift of the machine falls on all arms alike.
+
+use crate::machine::Machine;
+use crate::repetition::{self, RepetitionError};
+use crate::report::progress::Progress;
+use crate::signals::Signals;
+use analysis::{Clock, Findings};
+use plan::{ArmKind, Bound, Plan, Program, Repetitions};
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
+use rand::seq::SliceRandom;
+use record::{Observation, Trace};
+use std::time::Instant;
+
+/// Blocks after which `repetitions = "auto"` first looks at its precision: fewer give no interval worth the name.
+const AUTO_FIRST_LOOK: u32 = 6;
+/// Blocks that `repetitions = "auto"` never exceeds.
+const AUTO_MOST: u32 = 10_000;
+
+/// What a campaign works with.
+pub(crate) struct Campaign<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) bound: &'a Bound,
+    pub(crate) machine: &'a Machine,
+    pub(crate) signals: &'a Signals,
+    pub(crate) seed: u64,
+}
+
+/// What it brought home; the observations of complete repetitions even where it ended early.
+pub(crate) struct Measured {
+    pub(crate) observations: Vec<Observation>,
+    pub(crate) findings: Findings,
+    pub(crate) blocks: u32,
+    pub(crate) extended: bool,
+    pub(crate) ended_early: Option<RunError>,
+}
+
+/// Why a campaign ended early.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RunError {
+    #[error("arm `{arm}`, block {block}: {error}")]
+    Repetition { arm: String, block: u32, error: RepetitionError },
+    #[error(
+        "arm `{arm}`: role `{role}` (worker {worker}) completed no pass in the window of {window}{at}: lengthen \
+         `[measure] window`, or see whether another role does what that step waits for"
+    )]
+    NoPass { arm: String, role: String, worker: u32, window: plan::Nanos, at: String },
+}
+
+impl RunError {
+    pub(crate) fn interrupted(&self) -> bool {
+        matches!(self, RunError::Repetition { error: RepetitionError::Interrupted, .. })
+    }
+}
+
+impl Campaign<'_> {
+    /// Runs all blocks, as many as the plan asks for; once more half as many where noise hid the answer.
+    pub(crate) fn measure(&self, progress: &mut Progress) -> Measured {
+        let mut observations = Vec::new();
+        let mut extended = false;
+        let (mut blocks, outcome) = match self.plan.measure.repetitions {
+            Repetitions::Fixed(blocks) => (blocks, self.blocks(0..blocks, &mut observations, progress)),
+            Repetitions::Auto => self.until_precise(&mut observations, progress),
+        };
+        let mut ended_early = outcome.err();
+        progress.phase("analysing");
+        let mut findings = self.analyse(&mut observations);
+        let may_extend = matches!(self.plan.measure.repetitions, Repetitions::Fixed(_)) && ended_early.is_none();
+        let more = blocks / 2;
+        if may_extend && !findings.conclusive && more > 0 {
+            progress.phase("extending by half: noise hid the answer");
+            progress.extend(self.repetitions(blocks..blocks + more));
+            extended = true;
+            ended_early = self.blocks(blocks..blocks + more, &mut observations, progress).err();
+            blocks += more;
+            findings = self.analyse(&mut observations);
+        }
+        Measured { observations, findings, blocks, extended, ended_early }
+    }
+
+    /// How many repetitions are planned at first: for `auto`, those of the first look.
+    pub(crate) fn planned_repetitions(&self) -> u64 {
+        match self.plan.measure.repetitions {
+            Repetitions::Fixed(blocks) => self.repetitions(0..blocks),
+            Repetitions::Auto => self.repetitions(0..1),
+        }
+    }
+
+    fn repetitions(&self, blocks: std::ops::Range<u32>) -> u64 {
+        blocks.map(|block| self.programs(block).count() as u64).sum()
+    }
+
+    /// What this block runs, in the plan's order. Baselines run in every other block.
+    fn programs(&self, block: u32) -> impl Iterator<Item = &Program> {
+        self.bound.arms.iter().filter_map(move |arm| {
+            let baseline = matches!(arm.arm.kind, ArmKind::Solo { .. } | ArmKind::Unshared);
+            arm.program.as_ref().ok().filter(|_| !baseline || block.is_multiple_of(2))
+        })
+    }
+
+    fn until_precise(&self, observations: &mut Vec<Observation>, progress: &mut Progress) -> (u32, Result<(), RunError>) {
+        let start = Instant::now();
+        for block in 0..AUTO_MOST {
+            if let Err(error) = self.blocks(block..block + 1, observations, progress) {
+                return (block, Err(error));
+            }
+            let done = block + 1;
+            let precise = |observations: &mut Vec<Observation>| {
+                self.analyse(observations).precision_reached.is_some_and(|p| p <= self.plan.measure.precision)
+            };
+            if start.elapsed() >= self.plan.measure.budget.duration() || done >= AUTO_FIRST_LOOK && precise(observations) {
+                return (done, Ok(()));
+            }
+            progress.extend(self.repetitions(done..done + 1));
+        }
+        (AUTO_MOST, Ok(()))
+    }
+
+    fn blocks(
+        &self,
+        blocks: std::ops::Range<u32>,
+        observations: &mut Vec<Observation>,
+        progress: &mut Progress,
+    ) -> Result<(), RunError> {
+        for block in blocks {
+            let mut order: Vec<&Program> = self.programs(block).collect();
+            order.shuffle(&mut SmallRng::seed_from_u64(self.seed.wrapping_add(u64::from(block)).wrapping_mul(0x9e37_79b9)));
+            for program in order {
+                let seen = self.repetition(program, block)?;
+                progress.repetition(&seen);
+                observations.extend(seen);
+            }
+        }
+        Ok(())
+    }
+
+    fn repetition(&self, program: &Program, block: u32) -> Result<Vec<Observation>, RunError> {
+        let node = self.machine.memory_node(program, self.plan.measure.headline_role);
+        let traces = repetition::run(program, self.machine.rate, node, self.signals)
+            .map_err(|error| RunError::Repetition { arm: program.arm.clone(), block, error })?;
+        check_passes(program, &traces)?;
+        Ok(analysis::observe(&program.arm, block, program, &traces, self.clock()))
+    }
+
+    fn analyse(&self, observations: &mut [Observation]) -> Findings {
+        analysis::analyse(self.plan, self.bound, &self.machine.topology, observations, self.seed)
+    }
+
+    fn clock(&self) -> Clock {
+        Clock { ticks_per_ns: self.machine.rate.ticks_per_ns }
+    }
+}
+
+/// A role that completes no pass measures nothing: an error of the scenario, unless the worker was merely evicted.
+fn check_passes(program: &Program, traces: &[Trace]) -> Result<(), RunError> {
+    let Some(trace) = traces.iter().find(|t| t.passes == 0 && (t.stuck_in_step.is_some() || t.gaps.is_empty())) else {
+        return Ok(());
+    };
+    let Some(worker) = program.workers.iter().find(|w| w.index.0 == trace.worker) else { return Ok(()) };
+    let step = trace.stuck_in_step.and_then(|step| worker.steps.get(step as usize));
+    Err(RunError::NoPass {
+        arm: program.arm.clone(),
+        role: worker.role_name.clone(),
+        worker: trace.worker,
+        window: program.window,
+        at: step.map_or(String::new(), |step| format!("; it stood in step `{step}`")),
+    })
+}

@@ -1,0 +1,44 @@
+//! `check`: reads scenario files and binds them to this host, without running them.
+
+use crate::cli::CheckOptions;
+use crate::exit::{CommandError, Ending};
+use crate::machine::Machine;
+use plan::Bound;
+use std::io::Write;
+use std::path::Path;
+
+pub(crate) fn check(options: &CheckOptions, colour: bool) -> Result<Ending, CommandError> {
+    let topology = Machine::topology().map_err(CommandError::Failed)?;
+    let mut ending = Ending::Done;
+    for file in &options.files {
+        match check_one(file, &topology) {
+            Ok(line) => writeln!(std::io::stdout().lock(), "{line}")?,
+            Err(refusal) => {
+                ending = Ending::BadInput;
+                writeln!(std::io::stderr().lock(), "{}", refusal.render(colour))?;
+            }
+        }
+    }
+    Ok(ending)
+}
+
+fn check_one(file: &Path, topology: &plan::Topology) -> Result<String, scenario::Refusal> {
+    let loaded = scenario::load(file)?;
+    let bound = plan::bind(&loaded.plan, topology, 0).map_err(|error| loaded.source.refuse(&error))?;
+    let cannot = bound.arms.iter().filter(|arm| arm.program.is_err()).count();
+    let here = match cannot {
+        0 => String::new(),
+        n => format!(", {n} of them not on this host"),
+    };
+    let length = super::run::expected_length(&loaded.plan, &bound);
+    Ok(format!("{}: ok, {} arms{here}, about {:.0} s", file.display(), bound.arms.len(), length.as_secs_f64().max(1.0)))
+}
+
+/// The arms that this host cannot place, each with the reason.
+pub(crate) fn not_applicable(bound: &Bound) -> Vec<String> {
+    bound
+        .arms
+        .iter()
+        .filter_map(|arm| arm.program.as_ref().err().map(|n| format!("arm `{}`: {}", arm.arm.name, n.why)))
+        .collect()
+}
