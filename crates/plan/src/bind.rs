@@ -17,8 +17,8 @@ use crate::topology::Topology;
 use crate::units::{CpuId, WorkerIndex};
 use memory::Memory;
 
-/// Most workers of one arm. More than any machine of 2026 has CPUs: beyond it a slip of the keyboard is likelier than an
-/// experiment, and the coordinator would run out of file descriptors first (`getrlimit(2)`: 1,024 by default).
+/// Most workers of one arm: beyond it a slip of the keyboard is likelier than an experiment, and the coordinator, which
+/// holds descriptors for each worker, would run out of them first (`getrlimit(2)`: 1,024 by default).
 const MAX_WORKERS: u32 = 1024;
 
 /// A Plan bound to a machine.
@@ -87,8 +87,8 @@ impl Refusal {
 /// place, so that a small host still has its control arm.
 ///
 /// # Errors
-/// [`BindError`] where the scenario's text is at fault: a CPU that is not there or not allowed, an element that does not
-/// exist, offsets that overlap, a pass that ends holding a lock, a baseline that cannot apply.
+/// [`BindError`] where the scenario's text is at fault: a CPU that is not there or not allowed, an element that does
+/// not exist, offsets that overlap, a pass that ends holding a lock, a baseline that cannot apply.
 pub fn bind(plan: &Plan, topology: &Topology, seed: u64) -> Result<Bound, BindError> {
     let placeable = |arm: &Arm| count_workers(&arm.case).is_ok() && cpus::choose(&arm.case, topology).is_ok();
     let arms = plan.arms_with_references(placeable)?.into_iter().map(|arm| {

@@ -17,10 +17,10 @@ use std::collections::{BTreeMap, BTreeSet};
 /// bound the worker's code could not name the offset.
 pub const MAX_LAYOUT_BYTES: u64 = 1 << 30;
 
-/// Share of the hottest element's accesses a second from which an element is hot under [`Strategy::HotCold`]. An element
-/// below it adds less than 5 % to its line's accesses, the precision a run aims at by default, so that moving it away
-/// could not be seen in the hot ones; a step written as `every 64` beside one in each pass is cold. With a larger share
-/// hot elements would be torn apart, with a smaller one nothing would be cold.
+/// Share of the hottest element's accesses a second from which an element is hot under [`Strategy::HotCold`]. An
+/// element below it adds less than 5 % to the accesses of a line of hot ones, the precision a run aims at by default; a
+/// step under `every 64` beside one in each pass is cold. With a larger share hot elements would be torn apart, with a
+/// much smaller one nothing would be cold.
 pub const HOT_SHARE: f64 = 0.05;
 
 /// A strategy and the shift of its base.

@@ -33,18 +33,18 @@ fn count_elements(case: &Case) -> Result<(), BindError> {
 
 /// The scenario's key that a placement error is about.
 fn path_of(error: &PlacementError, arm: &Arm) -> String {
-    let placement = format!("variant.{}.placement", arm.variant);
+    let swept = |key: &str| arm.sweep.iter().any(|(path, _)| path == key).then(|| format!("sweep.{key}"));
+    let placement = swept("placement").unwrap_or_else(|| format!("variant.{}.placement", arm.variant));
     let declared = |items: &[&Subject]| {
         let case = &arm.case;
         let given = items.iter().find(|item| case.placement.strategy == Strategy::Declared && has_at(case, item));
         given.map(|item| format!("{}.{}.at", if item.lock { "lock" } else { "field" }, item.name))
     };
-    let shift = || arm.sweep.iter().any(|(path, _)| path == "shift").then(|| "sweep.shift".to_owned());
     match error {
         PlacementError::Overlap { first, second, .. } => declared(&[second, first]),
         PlacementError::Misaligned { item, .. } => declared(&[item]),
-        PlacementError::TooLarge { item, .. } => declared(&[item]).or_else(shift),
-        PlacementError::ShiftMisaligns { .. } => shift(),
+        PlacementError::TooLarge { item, .. } => declared(&[item]).or_else(|| swept("shift")),
+        PlacementError::ShiftMisaligns { .. } => swept("shift"),
         PlacementError::OffsetCount { .. }
         | PlacementError::OffsetsMissing { .. }
         | PlacementError::OffsetsUnknown { .. }

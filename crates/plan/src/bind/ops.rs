@@ -7,12 +7,20 @@ use crate::program::{AccessKind, Address, Op, OpKind};
 use crate::scenario::{Case, Width};
 use crate::step::{Action, Step, Target};
 
+/// Most operations of a pass. A pass is straight code: beyond this, instruction fetch would be what is measured, and
+/// compiling it would take seconds.
+const MAX_OPS: usize = 65_536;
+
 /// The worker's pass, in order, on the given copy of the memory.
 pub(super) fn of_worker(case: &Case, memory: &Memory, seat: Seat, copy: u64) -> Result<Vec<Op>, BindError> {
     let resolver = Resolver { case, memory, seat, copy };
     let mut ops = Vec::new();
     for (index, step) in case.roles[seat.role].steps.iter().enumerate() {
         let kinds = resolver.kinds(step)?;
+        if ops.len() + kinds.len() > MAX_OPS {
+            let why = format!("makes the pass longer than {MAX_OPS} operations");
+            return Err(refuse_step(&case.roles[seat.role], step, &why, "use smaller arrays with `[all]`"));
+        }
         ops.extend(kinds.into_iter().map(|kind| Op { every: step.every, step: index as u32, kind }));
     }
     Ok(ops)

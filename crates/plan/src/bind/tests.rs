@@ -159,6 +159,9 @@ fn placement_errors_name_the_scenarios_key() {
     let mut arm = shifted.arm("v");
     arm.sweep = vec![("shift".to_owned(), "4".to_owned())];
     assert_eq!(bind(&plan_of(vec![arm]), &two_cpus(), 0).unwrap_err().path, "sweep.shift");
+    let mut arm = explicit.arm("v");
+    arm.sweep = vec![("placement".to_owned(), "…".to_owned())];
+    assert_eq!(bind(&plan_of(vec![arm]), &two_cpus(), 0).unwrap_err().path, "sweep.placement");
 }
 
 #[test]
@@ -167,6 +170,8 @@ fn impossible_numbers_are_refused() {
     assert_eq!(refused(&huge).path, "field.x.count");
     let crowd = counters(u32::MAX).oversubscribed();
     assert_eq!(refused(&crowd).path, "role.counter.workers");
+    let long = Scene::new().array("x", 40_000).role("r", 1, &["load x[all]", "store x[all]"]);
+    assert!(refused(&long).message.contains("step `store x[all]` makes the pass longer than 65536"));
 }
 
 #[test]
