@@ -1,8 +1,25 @@
 //! Binding: a Plan meets a Topology and becomes one Program an arm.
 
-use crate::program::Program;
-use crate::scenario::{Arm, Plan};
+mod accesses;
+mod cpus;
+mod elements;
+mod locking;
+mod memory;
+mod ops;
+#[cfg(test)]
+mod properties;
+
+use crate::placement::{Layout, MAX_LAYOUT_BYTES};
+use crate::program::{PlacedLock, Program, WorkerProgram};
+use crate::scenario::{Arm, ArmKind, Case, Plan, Role};
+use crate::step::Step;
 use crate::topology::Topology;
+use crate::units::{CpuId, WorkerIndex};
+use memory::Memory;
+
+/// Most workers of one arm: beyond it a slip of the keyboard is likelier than an experiment, and the coordinator, which
+/// holds descriptors for each worker, would run out of them first (`getrlimit(2)`: 1,024 by default).
+const MAX_WORKERS: u32 = 1024;
 
 /// A Plan bound to a machine.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,7 +48,8 @@ pub struct NotApplicable {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct BindError {
-    /// Path of the key in the scenario: `role.counter.cpus`, `field.b.at`; the `scenario` crate finds its place.
+    /// Path of the key in the scenario: `role.counter.cpus`, `field.b.at`; the `scenario` crate finds its place. A key
+    /// that the variant inherits keeps the variant's path: `variant.packed.placement` may stand in `placement`.
     pub path: String,
     /// What is wrong.
     pub message: String,
@@ -39,11 +57,154 @@ pub struct BindError {
     pub cure: String,
 }
 
-/// Binds every arm of `plan`, references included, to the CPUs of `topology`.
+impl BindError {
+    pub(crate) fn new(path: impl Into<String>, message: impl Into<String>, cure: impl Into<String>) -> BindError {
+        BindError { path: path.into(), message: message.into(), cure: cure.into() }
+    }
+}
+
+/// Why an arm has no Program: the scenario's fault ends the binding, the machine's leaves the other arms.
+#[derive(Debug)]
+enum Refusal {
+    Scenario(BindError),
+    Machine(NotApplicable),
+}
+
+impl From<BindError> for Refusal {
+    fn from(error: BindError) -> Refusal {
+        Refusal::Scenario(error)
+    }
+}
+
+impl Refusal {
+    fn machine(why: impl Into<String>) -> Refusal {
+        Refusal::Machine(NotApplicable { why: why.into() })
+    }
+}
+
+/// Binds every arm of `plan`, references included, to the CPUs of `topology`. `seed` becomes each Program's. The same
+/// input gives the same result. The references derive from the largest point of the first variant that this machine can
+/// place, so that a small host still has its control arm.
 ///
 /// # Errors
-/// [`BindError`] where the scenario names a CPU that is not there, or offsets that overlap.
+/// [`BindError`] where the scenario's text is at fault: a CPU that is not there or not allowed, an element that does
+/// not exist, offsets that overlap, a pass that ends holding a lock, a baseline that cannot apply.
 pub fn bind(plan: &Plan, topology: &Topology, seed: u64) -> Result<Bound, BindError> {
-    let _ = (plan, topology, seed);
-    Ok(Bound { arms: Vec::new() })
+    let placeable = |arm: &Arm| count_workers(&arm.case).is_ok() && cpus::choose(&arm.case, topology).is_ok();
+    let arms = plan.arms_with_references(placeable)?.into_iter().map(|arm| {
+        let program = match program(&arm, topology, seed) {
+            Ok(program) => Ok(program),
+            Err(Refusal::Machine(not_applicable)) => Err(not_applicable),
+            Err(Refusal::Scenario(error)) => return Err(error),
+        };
+        Ok(BoundArm { arm, program })
+    });
+    Ok(Bound { arms: arms.collect::<Result<_, _>>()? })
 }
+
+/// Looks at the scenario's text before the machine, so that a mistake shows on every host.
+fn program(arm: &Arm, topology: &Topology, seed: u64) -> Result<Program, Refusal> {
+    let case = &arm.case;
+    count_workers(case)?;
+    locking::check(case)?;
+    let layout = memory::lay_out(arm)?;
+    let memory = Memory::of(case, &layout);
+    let cpus = cpus::choose(case, topology)?;
+    let running = running_seats(arm);
+    let copies = if arm.kind == ArmKind::Unshared { running.len() as u64 } else { 1 };
+    let area_bytes = memory.area_bytes(copies);
+    if area_bytes > MAX_LAYOUT_BYTES {
+        return Err(Refusal::machine(format!(
+            "{copies} copies of the layout take {area_bytes} bytes; the lab's fields area holds {MAX_LAYOUT_BYTES}"
+        )));
+    }
+    let workers: Vec<WorkerProgram> = running
+        .iter()
+        .enumerate()
+        .map(|(nth, seat)| {
+            let copy = if arm.kind == ArmKind::Unshared { nth as u64 } else { 0 };
+            worker(case, &memory, *seat, cpus[seat.index.0 as usize], copy)
+        })
+        .collect::<Result<_, _>>()?;
+    Ok(Program {
+        arm: arm.name.clone(),
+        window: arm.window,
+        warm_up: arm.warm_up,
+        area_bytes,
+        locks: (0..copies).flat_map(|copy| memory.locks(case, copy)).collect::<Vec<PlacedLock>>(),
+        shares_cpu: shares_cpu(&workers),
+        workers,
+        layout: touched_by(layout, &running),
+        seed,
+    })
+}
+
+/// A worker's index and its role's.
+#[derive(Copy, Clone, Debug)]
+struct Seat {
+    index: WorkerIndex,
+    role: usize,
+}
+
+/// Every worker of the case, ascending by index, in the order of the roles.
+fn seats(case: &Case) -> impl Iterator<Item = Seat> + '_ {
+    let roles = case.roles.iter().enumerate();
+    let of_worker = roles.flat_map(|(role, r)| (0..r.workers).map(move |_| role));
+    of_worker.enumerate().map(|(index, role)| Seat { index: WorkerIndex(index as u32), role })
+}
+
+/// The workers that the arm starts: of a solo arm, the first of its role.
+fn running_seats(arm: &Arm) -> Vec<Seat> {
+    match arm.kind {
+        ArmKind::Solo { role } => seats(&arm.case).find(|seat| seat.role == role).into_iter().collect(),
+        ArmKind::Variant | ArmKind::Unshared | ArmKind::Control => seats(&arm.case).collect(),
+    }
+}
+
+fn count_workers(case: &Case) -> Result<(), BindError> {
+    let workers = case.worker_count();
+    match case.roles.iter().max_by_key(|role| role.workers) {
+        Some(role) if workers > MAX_WORKERS => Err(BindError::new(
+            format!("role.{}.workers", role.name),
+            format!("the roles have {workers} workers together; an arm may have {MAX_WORKERS}"),
+            "ask for fewer workers",
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn worker(case: &Case, memory: &Memory, seat: Seat, cpu: CpuId, copy: u64) -> Result<WorkerProgram, BindError> {
+    let role = &case.roles[seat.role];
+    Ok(WorkerProgram {
+        index: seat.index,
+        role: seat.role as u32,
+        role_name: role.name.clone(),
+        cpu,
+        steps: role.steps.iter().map(|step| step.text.clone()).collect(),
+        ops: ops::of_worker(case, memory, seat, copy)?,
+    })
+}
+
+/// A refusal of one step, at its role's loop.
+fn refuse_step(role: &Role, step: &Step, why: &str, cure: impl Into<String>) -> BindError {
+    let message = format!("role `{}`: step `{}` {why}", role.name, step.text);
+    BindError::new(format!("role.{}.loop", role.name), message, cure)
+}
+
+fn shares_cpu(workers: &[WorkerProgram]) -> bool {
+    let cpus: std::collections::BTreeSet<CpuId> = workers.iter().map(|worker| worker.cpu).collect();
+    cpus.len() < workers.len()
+}
+
+/// The layout with the writers and readers that run: places stay as in the full arm.
+fn touched_by(mut layout: Layout, running: &[Seat]) -> Layout {
+    let runs = |worker: &WorkerIndex| running.binary_search_by_key(worker, |seat| seat.index).is_ok();
+    for placed in &mut layout.placed {
+        placed.writers.retain(runs);
+        placed.readers.retain(runs);
+    }
+    layout
+}
+
+#[cfg(test)]
+mod tests;

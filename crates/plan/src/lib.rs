@@ -5,8 +5,11 @@
 //! list a worker. The worker compiles that Program and the model simulates it, so both run the same thing.
 #![forbid(unsafe_code)]
 
+mod arms;
 pub mod bind;
 pub mod expect;
+#[cfg(test)]
+mod fixtures;
 pub mod placement;
 pub mod program;
 mod scenario;
@@ -15,11 +18,11 @@ pub mod topology;
 pub mod units;
 
 pub use bind::{BindError, Bound, BoundArm, NotApplicable};
-pub use placement::{Layout, Placed, Placement, Strategy};
+pub use placement::{Item, Layout, Placed, Placement, PlacementError, Strategy};
 pub use program::{AccessKind, Address, Op, OpKind, PlacedLock, Program, WorkerProgram};
 pub use scenario::{
     Arm, ArmKind, Baseline, Case, Count, CpuChoice, Field, Lock, LockKind, Measure, Plan, Repetitions, Role, Width,
 };
 pub use step::{Action, Element, Step, Target};
 pub use topology::{Cpu, Topology};
-pub use units::{CACHE_LINE_BYTES, CpuId, LINE_PAIR_BYTES, Nanos, WorkerIndex};
+pub use units::{CACHE_LINE_BYTES, CpuId, LINE_PAIR_BYTES, Nanos, PAGE_BYTES, WorkerIndex};

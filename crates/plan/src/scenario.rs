@@ -109,9 +109,9 @@ pub struct Case {
 }
 
 impl Case {
-    /// Workers of all roles together: the number of elements of a field with `each = "worker"`.
+    /// Workers of all roles together: the number of elements of a field with `each = "worker"`. Saturates.
     pub fn worker_count(&self) -> u32 {
-        self.roles.iter().map(|r| r.workers).sum()
+        self.roles.iter().fold(0, |sum, role| sum.saturating_add(role.workers))
     }
 }
 
@@ -232,7 +232,9 @@ pub struct Role {
     pub steps: Vec<Step>,
 }
 
-/// Which CPUs a role's workers take; [`bind`](crate::bind::bind) turns it into numbers.
+/// Which CPUs a role's workers take; [`bind`](crate::bind::bind) turns it into numbers. Roles choose in order, after
+/// every list has taken its CPUs. In a role of one worker, `same-core`, `same-llc` and `cross-socket` relate to the
+/// worker before it, of whichever role; the very first worker has none and takes the roomiest group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CpuChoice {
     /// Distinct cores, as far apart as the host allows: sockets first, then last-level groups, siblings last.

@@ -11,6 +11,10 @@ pub const CACHE_LINE_BYTES: u64 = 64;
 /// "spatial prefetcher"). What must not disturb a measurement stands this far apart.
 pub const LINE_PAIR_BYTES: u64 = 128;
 
+/// Bytes of the smallest page; the fields area starts on one. A copy of the fields at a multiple of it lies in the same
+/// L1 sets as the original: 64 sets of 64-byte lines on every x86-64 to date. If a page is larger, nothing breaks.
+pub const PAGE_BYTES: u64 = 4096;
+
 /// A logical CPU as Linux numbers it (`/sys/devices/system/cpu/cpuN`).
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
