@@ -22,12 +22,7 @@ pub(crate) fn render(listings: &[Listing<'_>], style: &Style) -> String {
         if index > 0 {
             page.push('\n');
         }
-        let heading = format!(
-            "{}, role {}, worker {}",
-            escaped(listing.arm),
-            escaped(listing.role),
-            listing.worker
-        );
+        let heading = format!("{}, role {}, worker {}", escaped(listing.arm), escaped(listing.role), listing.worker);
         page.push_str(&style.paint(Tone::Strong, &heading));
         page.push('\n');
         for line in listing.text.lines() {
@@ -45,12 +40,7 @@ mod tests {
     #[test]
     fn each_listing_has_a_heading_and_all_its_lines() {
         let text = "step 0: add hits[me]\n\tlock addq $1, 8(%rdi)\n\n\tret";
-        let listings = [0, 1].map(|worker| Listing {
-            arm: "packed",
-            role: "counter\u{1b}[2J",
-            worker,
-            text,
-        });
+        let listings = [0, 1].map(|worker| Listing { arm: "packed", role: "counter\u{1b}[2J", worker, text });
         let shown = render(&listings, &Style::plain(40));
         let expected = "packed, role counter\\u{1b}[2J, worker 0\n  step 0: add hits[me]\n      lock addq $1, 8(%rdi)\n\
                         \n      ret\n\npacked, role counter\\u{1b}[2J, worker 1\n";

@@ -25,18 +25,11 @@ impl Figure {
     pub(super) fn new(interval: &Interval) -> Figure {
         let Interval { median, low, high } = *interval;
         if !median.is_finite() {
-            return Figure {
-                value: NONE.to_owned(),
-                ends: None,
-            };
+            return Figure { value: NONE.to_owned(), ends: None };
         }
         let exponent = last_digit(interval);
-        let ends =
-            (low != high).then(|| format!("({}–{})", end(low, exponent), end(high, exponent)));
-        Figure {
-            value: rounded(median, exponent),
-            ends,
-        }
+        let ends = (low != high).then(|| format!("({}–{})", end(low, exponent), end(high, exponent)));
+        Figure { value: rounded(median, exponent), ends }
     }
 
     /// Estimate and interval on one line.
@@ -69,19 +62,11 @@ fn last_digit(interval: &Interval) -> i32 {
 
 /// The power of ten of a number's first digit; 0 for 0.
 fn leading_digit(value: f64) -> i32 {
-    if value == 0.0 {
-        0
-    } else {
-        (value.abs().log10() + 1e-9).floor() as i32
-    }
+    if value == 0.0 { 0 } else { (value.abs().log10() + 1e-9).floor() as i32 }
 }
 
 fn end(value: f64, exponent: i32) -> String {
-    if value.is_finite() {
-        rounded(value, exponent)
-    } else {
-        "∞".to_owned()
-    }
+    if value.is_finite() { rounded(value, exponent) } else { "∞".to_owned() }
 }
 
 /// `value` to the digit that `10^exponent` stands for.
@@ -113,11 +98,7 @@ pub(super) fn plain(value: f64) -> String {
     }
     let exponent = (leading_digit(value) - 2).max(-4);
     let text = rounded(value, exponent.min(0));
-    if text.contains('.') {
-        text.trim_end_matches('0').trim_end_matches('.').to_owned()
-    } else {
-        text
-    }
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
 /// A share of 1 as per cent, two digits: `3.1 %`, `48 %`. Neither 0 nor 100 is shown for what only comes near it.
@@ -162,21 +143,13 @@ pub(super) fn count(value: u64) -> String {
 
 /// `one repetition`, `3 repetitions`.
 pub(super) fn plural(number: u64, noun: &str) -> String {
-    if number == 1 {
-        format!("1{JOINT}{noun}")
-    } else {
-        format!("{}{JOINT}{noun}s", count(number))
-    }
+    if number == 1 { format!("1{JOINT}{noun}") } else { format!("{}{JOINT}{noun}s", count(number)) }
 }
 
 /// A length of wall time for a person who waits: `8 s`, `2 min 05 s`.
 pub(super) fn wall_time(seconds: f64) -> String {
     let whole = seconds.max(0.0).round() as u64;
-    if whole < 60 {
-        format!("{whole} s")
-    } else {
-        format!("{} min {:02} s", whole / 60, whole % 60)
-    }
+    if whole < 60 { format!("{whole} s") } else { format!("{} min {:02} s", whole / 60, whole % 60) }
 }
 
 #[cfg(test)]
@@ -184,9 +157,7 @@ mod tests {
     use super::*;
 
     fn shown(median: f64, low: f64, high: f64) -> String {
-        Figure::new(&Interval { median, low, high })
-            .line()
-            .replace(JOINT, " ")
+        Figure::new(&Interval { median, low, high }).line().replace(JOINT, " ")
     }
 
     #[test]
@@ -219,24 +190,14 @@ mod tests {
     fn what_is_not_finite_is_no_number() {
         assert_eq!(shown(f64::NAN, 0.0, 1.0), "–");
         assert_eq!(shown(1.0, 0.5, f64::INFINITY), "1.00 (0.50–∞)");
-        assert_eq!(
-            (plain(f64::NAN), percent_number(f64::NAN)),
-            ("–".to_owned(), "–".to_owned())
-        );
+        assert_eq!((plain(f64::NAN), percent_number(f64::NAN)), ("–".to_owned(), "–".to_owned()));
     }
 
     #[test]
     fn nothing_above_zero_is_shown_as_zero() {
         assert_eq!(
             ["0", "<0.0001", "0.0213", "1.02", "314", "12\u{a0}346"].map(str::to_owned),
-            [
-                plain(0.0),
-                plain(3e-7),
-                plain(0.02134),
-                plain(1.0234),
-                plain(314.15),
-                plain(12345.6)
-            ]
+            [plain(0.0), plain(3e-7), plain(0.02134), plain(1.0234), plain(314.15), plain(12345.6)]
         );
         assert_eq!(
             [0.0, 0.0001, 0.031, 0.03, 0.48, 0.9999, 1.0].map(percent_number),
@@ -246,14 +207,8 @@ mod tests {
 
     #[test]
     fn long_counts_are_grouped_alike_everywhere() {
-        assert_eq!(
-            [7, 1234, 12345, 1234567].map(count),
-            ["7", "1234", "12\u{a0}345", "1\u{a0}234\u{a0}567"]
-        );
-        assert_eq!(
-            [plural(1, "repetition"), plural(3, "worker")],
-            ["1\u{a0}repetition", "3\u{a0}workers"]
-        );
+        assert_eq!([7, 1234, 12345, 1234567].map(count), ["7", "1234", "12\u{a0}345", "1\u{a0}234\u{a0}567"]);
+        assert_eq!([plural(1, "repetition"), plural(3, "worker")], ["1\u{a0}repetition", "3\u{a0}workers"]);
         assert_eq!([wall_time(8.4), wall_time(125.0)], ["8 s", "2 min 05 s"]);
     }
 }

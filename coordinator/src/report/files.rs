@@ -32,26 +32,17 @@ pub(crate) struct WriteError {
 impl WriteError {
     fn new(action: &'static str, path: &Path, source: io::Error) -> WriteError {
         let cure = match source.raw_os_error().map(Errno::from_raw) {
-            Some(Errno::EROFS | Errno::EACCES | Errno::EPERM) => {
-                "name a folder that you may write to with --out DIR"
-            }
+            Some(Errno::EROFS | Errno::EACCES | Errno::EPERM) => "name a folder that you may write to with --out DIR",
             Some(Errno::ENOSPC | Errno::EDQUOT) => {
                 "make room there (`results/` holds one folder a run), or name another file system with --out DIR"
             }
             Some(Errno::ENOTDIR | Errno::EEXIST) => {
                 "a file stands where a folder is needed: move it away, or name another folder with --out DIR"
             }
-            Some(Errno::ENAMETOOLONG | Errno::ELOOP) => {
-                "name a shorter or simpler folder with --out DIR"
-            }
+            Some(Errno::ENAMETOOLONG | Errno::ELOOP) => "name a shorter or simpler folder with --out DIR",
             _ => "check that the file system is sound, or name another folder with --out DIR",
         };
-        WriteError {
-            action,
-            path: path.to_owned(),
-            cure,
-            source,
-        }
+        WriteError { action, path: path.to_owned(), cure, source }
     }
 }
 
@@ -78,9 +69,7 @@ pub(crate) fn write(run: &Run, out_root: &Path, name: &str) -> Result<PathBuf, W
     let temporary = parent.join(format!(".{stamp}.{}.partial", std::process::id()));
     create(&temporary, &mut cleanup)?;
     put(&temporary.join("run.json"), |out| to_json(run, out))?;
-    put(&temporary.join("samples.csv"), |out| {
-        samples::write(&run.observations, out)
-    })?;
+    put(&temporary.join("samples.csv"), |out| samples::write(&run.observations, out))?;
     sync_folder(&temporary)?;
     let folder = rename_to_free_name(&temporary, &parent, &stamp)?;
     cleanup.disarm();
@@ -102,13 +91,7 @@ fn path_part(name: &str) -> String {
     let mut part: String = name
         .chars()
         .take(LONGEST_PART)
-        .map(|c| {
-            if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') {
-                c
-            } else {
-                '_'
-            }
-        })
+        .map(|c| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '_' })
         .collect();
     if part.is_empty() || part.starts_with('.') {
         part.insert(0, '_');
@@ -142,10 +125,8 @@ impl Drop for Cleanup {
 }
 
 fn create_with_parents(folder: &Path, cleanup: &mut Cleanup) -> Result<(), WriteError> {
-    let missing: Vec<&Path> = folder
-        .ancestors()
-        .take_while(|part| !part.as_os_str().is_empty() && !part.is_dir())
-        .collect();
+    let missing: Vec<&Path> =
+        folder.ancestors().take_while(|part| !part.as_os_str().is_empty() && !part.is_dir()).collect();
     for part in missing.into_iter().rev() {
         match create(part, cleanup) {
             // Another run made it just now.
@@ -163,18 +144,11 @@ fn create(folder: &Path, cleanup: &mut Cleanup) -> Result<(), WriteError> {
 }
 
 /// One file, down to the disk.
-fn put(
-    path: &Path,
-    content: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
-) -> Result<(), WriteError> {
+fn put(path: &Path, content: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> Result<(), WriteError> {
     let file = File::create_new(path).map_err(|error| WriteError::new("create", path, error))?;
     let mut out = BufWriter::new(file);
-    content(&mut out)
-        .and_then(|()| out.flush())
-        .map_err(|error| WriteError::new("write", path, error))?;
-    out.get_ref()
-        .sync_all()
-        .map_err(|error| WriteError::new("flush to the disk", path, error))
+    content(&mut out).and_then(|()| out.flush()).map_err(|error| WriteError::new("write", path, error))?;
+    out.get_ref().sync_all().map_err(|error| WriteError::new("flush to the disk", path, error))
 }
 
 fn sync_folder(folder: &Path) -> Result<(), WriteError> {
@@ -186,11 +160,7 @@ fn sync_folder(folder: &Path) -> Result<(), WriteError> {
 }
 
 /// rename(2) replaces an empty folder only; a finished run's folder is never empty, so none is ever overwritten.
-fn rename_to_free_name(
-    temporary: &Path,
-    parent: &Path,
-    stamp: &str,
-) -> Result<PathBuf, WriteError> {
+fn rename_to_free_name(temporary: &Path, parent: &Path, stamp: &str) -> Result<PathBuf, WriteError> {
     let mut number = 1;
     loop {
         let target = match number {
@@ -201,11 +171,7 @@ fn rename_to_free_name(
             Ok(()) => return Ok(target),
             Err(error) if taken(&error) && number < MOST_NAMES => number += 1,
             Err(error) => {
-                return Err(WriteError::new(
-                    "rename the finished folder to",
-                    &target,
-                    error,
-                ));
+                return Err(WriteError::new("rename the finished folder to", &target, error));
             }
         }
     }
@@ -213,10 +179,7 @@ fn rename_to_free_name(
 
 /// Whether rename(2) says that something stands there: a filled folder, or (`ENOTDIR`) a file.
 fn taken(error: &io::Error) -> bool {
-    matches!(
-        error.raw_os_error().map(Errno::from_raw),
-        Some(Errno::ENOTEMPTY | Errno::EEXIST | Errno::ENOTDIR)
-    )
+    matches!(error.raw_os_error().map(Errno::from_raw), Some(Errno::ENOTEMPTY | Errno::EEXIST | Errno::ENOTDIR))
 }
 
 #[cfg(test)]
@@ -258,21 +221,15 @@ mod tests {
                 Ok(keys)
             }
         }
-        serde_json::Deserializer::from_str(json)
-            .deserialize_map(Keys)
-            .unwrap()
+        serde_json::Deserializer::from_str(json).deserialize_map(Keys).unwrap()
     }
 
     #[test]
     fn a_run_comes_back_from_its_json_as_it_was() {
         let root = tempfile::tempdir().unwrap();
-        for run in [
-            testing::false_sharing(),
-            testing::mutex(),
-            testing::every_reading(),
-            testing::poor(),
-            testing::modelled(),
-        ] {
+        for run in
+            [testing::false_sharing(), testing::mutex(), testing::every_reading(), testing::poor(), testing::modelled()]
+        {
             let folder = write(&run, root.path(), "x").unwrap();
             let text = fs::read_to_string(folder.join("run.json")).unwrap();
             assert_eq!(serde_json::from_str::<Run>(&text).unwrap(), run);
@@ -324,19 +281,12 @@ mod tests {
         let before = fs::read(first.join("run.json")).unwrap();
         run.seed = 43;
         let names = [(); 2].map(|()| write(&run, root.path(), "s").unwrap());
-        assert_eq!(
-            names,
-            ["-2", "-3"].map(|end| root.path().join(format!("s/2026-11-24T12-34-56Z{end}")))
-        );
+        assert_eq!(names, ["-2", "-3"].map(|end| root.path().join(format!("s/2026-11-24T12-34-56Z{end}"))));
         assert_eq!(fs::read(first.join("run.json")).unwrap(), before);
         let parent = root.path().join("file");
         fs::create_dir(&parent).unwrap();
         fs::write(parent.join("2026-11-24T12-34-56Z"), "in the way").unwrap();
-        assert!(
-            write(&run, root.path(), "file")
-                .unwrap()
-                .ends_with("2026-11-24T12-34-56Z-2")
-        );
+        assert!(write(&run, root.path(), "file").unwrap().ends_with("2026-11-24T12-34-56Z-2"));
     }
 
     #[test]
@@ -345,24 +295,11 @@ mod tests {
         let out = root.path().join("out");
         let mut run = testing::false_sharing();
         "../../2026".clone_into(&mut run.started_utc);
-        for name in [
-            "../escape",
-            "/etc/x",
-            "..",
-            ".",
-            "",
-            "a/b",
-            "tab\there",
-            &"long".repeat(200),
-        ] {
+        for name in ["../escape", "/etc/x", "..", ".", "", "a/b", "tab\there", &"long".repeat(200)] {
             let folder = write(&run, &out, name).unwrap();
             let below = folder.strip_prefix(&out).unwrap();
             assert_eq!(below.components().count(), 2, "{name:?} gave {below:?}");
-            assert!(
-                below
-                    .components()
-                    .all(|part| matches!(part, std::path::Component::Normal(_)))
-            );
+            assert!(below.components().all(|part| matches!(part, std::path::Component::Normal(_))));
         }
         assert_eq!(fs::read_dir(root.path()).unwrap().count(), 1);
     }
@@ -375,18 +312,9 @@ mod tests {
         let error = write(&testing::false_sharing(), &file, "s").unwrap_err();
         let message = error.to_string();
         assert!(message.contains(&file.display().to_string()), "{message}");
-        assert!(
-            message.contains("(ENOTDIR)") || message.contains("(EEXIST)"),
-            "{message}"
-        );
-        assert!(
-            message.contains("a file stands where a folder is needed"),
-            "{message}"
-        );
-        assert_eq!(
-            (tree(root.path()), fs::read(&file).unwrap()),
-            (vec!["file".to_owned()], b"mine".to_vec())
-        );
+        assert!(message.contains("(ENOTDIR)") || message.contains("(EEXIST)"), "{message}");
+        assert!(message.contains("a file stands where a folder is needed"), "{message}");
+        assert_eq!((tree(root.path()), fs::read(&file).unwrap()), (vec!["file".to_owned()], b"mine".to_vec()));
     }
 
     #[test]
@@ -412,15 +340,8 @@ mod tests {
     fn a_folder_that_may_not_be_written_is_an_error_with_its_cure() {
         // The kernel's own file system refuses new folders to everybody, root included.
         let error = write(&testing::false_sharing(), Path::new("/proc/self"), "s").unwrap_err();
-        assert_eq!(
-            (error.action, error.path.as_path()),
-            ("create the folder", Path::new("/proc/self/s"))
-        );
-        let message = WriteError::new(
-            "create",
-            Path::new("/x"),
-            io::Error::from_raw_os_error(Errno::EROFS as i32),
-        );
+        assert_eq!((error.action, error.path.as_path()), ("create the folder", Path::new("/proc/self/s")));
+        let message = WriteError::new("create", Path::new("/x"), io::Error::from_raw_os_error(Errno::EROFS as i32));
         assert_eq!(
             message.to_string(),
             "cannot create `/x`: Read-only file system (EROFS); name a folder that you may write to with --out DIR"

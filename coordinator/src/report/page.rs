@@ -2,7 +2,7 @@
 
 use crate::report::style::{Style, Tone};
 use crate::report::table::{Grid, LineKind, Notes};
-use crate::report::text::{command_lines, wrapped};
+use crate::report::text::{columns, command_lines, escaped, wrapped};
 
 /// Lines so far. Everything that is added is escaped and wrapped here, so no section can forget to.
 pub(super) struct Page<'a> {
@@ -13,10 +13,7 @@ pub(super) struct Page<'a> {
 impl<'a> Page<'a> {
     /// An empty page.
     pub(super) fn new(style: &'a Style) -> Page<'a> {
-        Page {
-            style,
-            lines: Vec::new(),
-        }
+        Page { style, lines: Vec::new() }
     }
 
     /// The page, each line ended.
@@ -51,19 +48,14 @@ impl<'a> Page<'a> {
 
     fn toned(&mut self, tone: Tone, text: &str) {
         let style = self.style;
-        self.lines.extend(
-            wrapped(text, style.width(), "", "")
-                .iter()
-                .map(|line| style.paint(tone, line)),
-        );
+        self.lines.extend(wrapped(text, style.width(), "", "").iter().map(|line| style.paint(tone, line)));
     }
 
     /// A paragraph behind `mark`, indented by `indent`; its other lines stand two further in where there is a mark.
     pub(super) fn item(&mut self, indent: usize, mark: &str, text: &str) {
-        let first = format!("{}{mark}", " ".repeat(indent));
+        let first = " ".repeat(indent);
         let rest = " ".repeat(indent + if mark.is_empty() { 0 } else { 2 });
-        self.lines
-            .extend(wrapped(text, self.style.width(), &first, &rest));
+        self.lines.extend(wrapped(&format!("{mark}{text}"), self.style.width(), &first, &rest));
     }
 
     /// A paragraph that begins with a verdict in its colour: `verdict: text`.
@@ -91,17 +83,24 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// A command that can be copied, however narrow the page.
-    pub(super) fn command(&mut self, command: &str) {
-        self.lines
-            .extend(command_lines(command, self.style.width()));
+    /// A command that can be copied, however narrow the page, with a remark as the shell's comment: behind it where
+    /// there is room, else above it, since no shell joins a comment that was broken.
+    pub(super) fn command(&mut self, command: &str, remark: &str) {
+        let width = self.style.width();
+        let line = format!("{} # {}", escaped(command), escaped(remark));
+        if columns(&line) <= width {
+            self.lines.push(line);
+        } else {
+            self.lines.extend(wrapped(remark, width, "# ", "# "));
+            self.lines.extend(command_lines(command, width));
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::style::ColorChoice;
+    use crate::report::style::ColourChoice;
 
     #[test]
     fn colour_repeats_what_the_words_say() {
@@ -111,20 +110,9 @@ mod tests {
             page.verdict(Tone::Good, "holds", "a >= 3 * b");
             page.finish()
         };
-        let coloured = write(&Style::decide(
-            ColorChoice::Always,
-            Some(80),
-            |_| None,
-            false,
-        ));
-        assert_eq!(
-            write(&Style::plain(80)),
-            "Expectations\nholds: a >= 3 * b\n"
-        );
-        assert_eq!(
-            coloured,
-            "\u{1b}[1mExpectations\u{1b}[0m\n\u{1b}[32mholds\u{1b}[0m: a >= 3 * b\n"
-        );
+        let coloured = write(&Style::decide(ColourChoice::Always, Some(80), |_| None, false));
+        assert_eq!(write(&Style::plain(80)), "Expectations\nholds: a >= 3 * b\n");
+        assert_eq!(coloured, "\u{1b}[1mExpectations\u{1b}[0m\n\u{1b}[32mholds\u{1b}[0m: a >= 3 * b\n");
     }
 
     #[test]

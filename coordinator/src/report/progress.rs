@@ -50,15 +50,7 @@ impl Progress {
 
     fn showing(shown: Shown, title: &str, total: u64) -> Progress {
         let (title, phase) = (escaped(title), String::new());
-        let mut progress = Progress {
-            shown,
-            title,
-            started: Instant::now(),
-            total,
-            done: 0,
-            phase,
-            rates: Vec::new(),
-        };
+        let mut progress = Progress { shown, title, started: Instant::now(), total, done: 0, phase, rates: Vec::new() };
         progress.redraw();
         progress
     }
@@ -66,12 +58,7 @@ impl Progress {
     /// Names what the run does now: `calibrating`, `measuring`, `analysing`.
     pub(crate) fn phase(&mut self, phase: &str) {
         self.phase = escaped(phase);
-        let line = format!(
-            "{}: {}, {} elapsed",
-            self.title,
-            self.phase,
-            wall_time(self.elapsed().as_secs_f64())
-        );
+        let line = format!("{}: {}, {} elapsed", self.title, self.phase, wall_time(self.elapsed().as_secs_f64()));
         self.line(&line);
         self.redraw();
     }
@@ -103,11 +90,7 @@ impl Progress {
     /// Ends the display: a bar is wiped, a log gets its last line.
     pub(crate) fn finish(mut self) {
         let took = wall_time(self.elapsed().as_secs_f64());
-        let line = format!(
-            "{}: done, {} in {took}",
-            self.title,
-            plural(self.done, "repetition")
-        );
+        let line = format!("{}: done, {} in {took}", self.title, plural(self.done, "repetition"));
         self.line(&line);
         if let Shown::Bar(bar) = &self.shown {
             bar.finish_and_clear();
@@ -140,25 +123,15 @@ impl Progress {
     /// `measuring, 3 s elapsed, 5 s left; M ops/s: packed 86.3, padded-64 6020`.
     fn message(&self, elapsed: Duration) -> String {
         let seconds = elapsed.as_secs_f64();
-        let mut text = if self.phase.is_empty() {
-            String::new()
-        } else {
-            format!("{}, ", self.phase)
-        };
+        let mut text = if self.phase.is_empty() { String::new() } else { format!("{}, ", self.phase) };
         text.push_str(&format!("{} elapsed", wall_time(seconds)));
         if self.done > 0 && self.done < self.total {
             let left = seconds / self.done as f64 * (self.total - self.done) as f64;
             text.push_str(&format!(", {} left", wall_time(left)));
         }
         if !self.rates.is_empty() {
-            let rates = self
-                .rates
-                .iter()
-                .map(|(arm, rate)| format!("{} {}", escaped(arm), plain(*rate)));
-            text.push_str(&format!(
-                "; M ops/s: {}",
-                rates.collect::<Vec<_>>().join(", ")
-            ));
+            let rates = self.rates.iter().map(|(arm, rate)| format!("{} {}", escaped(arm), plain(*rate)));
+            text.push_str(&format!("; M ops/s: {}", rates.collect::<Vec<_>>().join(", ")));
         }
         text
     }
@@ -192,10 +165,7 @@ mod tests {
 
     impl Write for Screen {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0
-                .lock()
-                .unwrap()
-                .push_str(&String::from_utf8_lossy(bytes));
+            self.0.lock().unwrap().push_str(&String::from_utf8_lossy(bytes));
             Ok(bytes.len())
         }
 
@@ -237,10 +207,7 @@ mod tests {
 
     fn repetition(arm: &str) -> Vec<Observation> {
         let observations = testing::false_sharing().observations;
-        observations
-            .into_iter()
-            .filter(|seen| seen.arm == arm && seen.block == 0)
-            .collect()
+        observations.into_iter().filter(|seen| seen.arm == arm && seen.block == 0).collect()
     }
 
     #[test]
@@ -253,27 +220,14 @@ mod tests {
             let before = screen.text().len();
             progress.repetition(&repetition("packed"));
             let drawn = screen.text();
-            assert!(
-                drawn.len() > before,
-                "each repetition is shown, however soon it follows the last"
-            );
+            assert!(drawn.len() > before, "each repetition is shown, however soon it follows the last");
             std::thread::sleep(Duration::from_millis(120));
-            assert_eq!(
-                screen.text(),
-                drawn,
-                "something drew while a window could have been open"
-            );
+            assert_eq!(screen.text(), drawn, "something drew while a window could have been open");
         }
         progress.repetition(&repetition("padded-64"));
         let text = screen.text();
-        assert!(
-            text.contains("3/4 measuring") && text.contains("4/4"),
-            "{text:?}"
-        );
-        assert!(
-            text.contains("false\\u{1b}[2Jsharing") && !text.contains("\u{1b}[2J"),
-            "{text:?}"
-        );
+        assert!(text.contains("3/4 measuring") && text.contains("4/4"), "{text:?}");
+        assert!(text.contains("false\\u{1b}[2Jsharing") && !text.contains("\u{1b}[2J"), "{text:?}");
         progress.finish();
     }
 
@@ -282,21 +236,16 @@ mod tests {
         let mut progress = Progress::showing(Shown::Nothing, "t", 4);
         progress.repetition(&repetition("packed"));
         progress.phase("measuring");
-        assert_eq!(
-            progress.message(Duration::from_secs(2)),
-            "measuring, 2 s elapsed, 6 s left; M ops/s: packed 86.5"
-        );
+        assert_eq!(progress.message(Duration::from_secs(2)), "measuring, 2 s elapsed, 6 s left; M ops/s: packed 86.5");
         let mut slower = repetition("packed");
-        slower
-            .iter_mut()
-            .for_each(|seen| seen.ns_per_op = Some(100.0));
+        slower.iter_mut().for_each(|seen| seen.ns_per_op = Some(100.0));
         progress.repetition(&slower);
         progress.repetition(&repetition("padded-64"));
         slower[0].ns_per_op = None;
         progress.repetition(&slower);
         assert_eq!(
             progress.message(Duration::from_secs(8)),
-            "measuring, 8 s elapsed; M ops/s: packed 20, padded-64 6\u{a0}028"
+            "measuring, 8 s elapsed; M ops/s: packed 20, padded-64 6028"
         );
     }
 
@@ -311,11 +260,7 @@ mod tests {
         let text = log.text().replace('\u{a0}', " ");
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 3, "{text}");
-        assert!(
-            lines[0].starts_with("t: measuring, ")
-                && lines[2].starts_with("t: done, 1 repetition in "),
-            "{text}"
-        );
+        assert!(lines[0].starts_with("t: measuring, ") && lines[2].starts_with("t: done, 1 repetition in "), "{text}");
         assert_eq!(lines[1], "t: extended by 2 repetitions");
     }
 }

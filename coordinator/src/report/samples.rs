@@ -28,14 +28,7 @@ const FIXED: [&str; 19] = [
 ];
 
 /// What is kept of a worker's dealings with a lock, as columns `LOCK_acquisitions` and so on.
-const LOCK: [&str; 6] = [
-    "acquisitions",
-    "contended",
-    "waits_lost",
-    "handoffs",
-    "longest_run",
-    "owner_died",
-];
+const LOCK: [&str; 6] = ["acquisitions", "contended", "waits_lost", "handoffs", "longest_run", "owner_died"];
 
 /// Writes a row an arm × repetition × worker. After [`FIXED`] come two columns for each counter that any worker read,
 /// `NAME` and `NAME_state`, and [`LOCK`] for each lock. What was not seen is empty, never 0.
@@ -43,36 +36,16 @@ const LOCK: [&str; 6] = [
 /// # Errors
 /// What `out` answers.
 pub(super) fn write(observations: &[Observation], out: impl Write) -> std::io::Result<()> {
-    let counters: BTreeSet<&str> = observations
-        .iter()
-        .flat_map(|o| o.counters.keys())
-        .map(String::as_str)
-        .collect();
-    let locks: BTreeSet<&str> = observations
-        .iter()
-        .flat_map(|o| &o.locks)
-        .map(|lock| lock.lock.as_str())
-        .collect();
+    let counters: BTreeSet<&str> = observations.iter().flat_map(|o| o.counters.keys()).map(String::as_str).collect();
+    let locks: BTreeSet<&str> = observations.iter().flat_map(|o| &o.locks).map(|lock| lock.lock.as_str()).collect();
     let mut csv = csv::Writer::from_writer(out);
     let mut head: Vec<String> = FIXED.map(str::to_owned).into();
-    head.extend(
-        counters
-            .iter()
-            .flat_map(|name| [(*name).to_owned(), format!("{name}_state")]),
-    );
-    head.extend(
-        locks
-            .iter()
-            .flat_map(|lock| LOCK.map(|column| format!("{lock}_{column}"))),
-    );
+    head.extend(counters.iter().flat_map(|name| [(*name).to_owned(), format!("{name}_state")]));
+    head.extend(locks.iter().flat_map(|lock| LOCK.map(|column| format!("{lock}_{column}"))));
     csv.write_record(&head)?;
     for seen in observations {
         let mut row = fixed(seen);
-        row.extend(
-            counters
-                .iter()
-                .flat_map(|name| counter(seen.counters.get(*name))),
-        );
+        row.extend(counters.iter().flat_map(|name| counter(seen.counters.get(*name))));
         row.extend(locks.iter().flat_map(|lock| dealings(seen, lock)));
         csv.write_record(&row)?;
     }
@@ -116,15 +89,10 @@ fn counter(reading: Option<&Reading>) -> [String; 2] {
 
 fn dealings(seen: &Observation, name: &str) -> [String; 6] {
     match seen.locks.iter().find(|lock| lock.lock == name) {
-        Some(lock) => [
-            lock.acquisitions,
-            lock.contended,
-            lock.waits_lost,
-            lock.handoffs,
-            lock.longest_run,
-            lock.owner_died,
-        ]
-        .map(|number| number.to_string()),
+        Some(lock) => {
+            [lock.acquisitions, lock.contended, lock.waits_lost, lock.handoffs, lock.longest_run, lock.owner_died]
+                .map(|number| number.to_string())
+        }
         None => Default::default(),
     }
 }
@@ -138,10 +106,7 @@ mod tests {
     fn parsed(observations: &[record::Observation]) -> Vec<HashMap<String, String>> {
         let mut bytes = Vec::new();
         super::write(observations, &mut bytes).unwrap();
-        csv::Reader::from_reader(bytes.as_slice())
-            .deserialize()
-            .collect::<Result<_, _>>()
-            .unwrap()
+        csv::Reader::from_reader(bytes.as_slice()).deserialize().collect::<Result<_, _>>().unwrap()
     }
 
     #[test]
@@ -175,13 +140,7 @@ mod tests {
         }];
         let rows = parsed(&observations);
         let column = |row: usize, names: [&str; 5]| names.map(|name| rows[row][name].as_str());
-        let names = [
-            "context_switches",
-            "l1d_load_misses",
-            "l1d_load_misses_state",
-            "m_acquisitions",
-            "m_waits_lost",
-        ];
+        let names = ["context_switches", "l1d_load_misses", "l1d_load_misses_state", "m_acquisitions", "m_waits_lost"];
         assert_eq!(column(0, names), ["2", "", "unsupported", "9", "0"]);
         assert_eq!(column(1, names), ["", "", "", "", ""]);
         assert_eq!(rows[1]["spoiled"], "lost_time;no_pass");

@@ -22,20 +22,12 @@ pub(super) struct Column {
 impl Column {
     /// A column of words.
     pub(super) const fn words(name: &'static str) -> Column {
-        Column {
-            name,
-            head: name,
-            words: true,
-        }
+        Column { name, head: name, words: true }
     }
 
     /// A column of figures.
     pub(super) const fn figures(name: &'static str, head: &'static str) -> Column {
-        Column {
-            name,
-            head,
-            words: false,
-        }
+        Column { name, head, words: false }
     }
 }
 
@@ -54,19 +46,13 @@ impl Cell {
 
     /// A name or a figure without interval.
     pub(super) fn text(text: impl AsRef<str>) -> Cell {
-        Cell {
-            text: escaped(text.as_ref()),
-            ends: None,
-        }
+        Cell { text: escaped(text.as_ref()), ends: None }
     }
 
     /// An estimate and its interval.
     pub(super) fn interval(interval: &Interval) -> Cell {
         let figure = Figure::new(interval);
-        Cell {
-            text: figure.value,
-            ends: figure.ends,
-        }
+        Cell { text: figure.value, ends: figure.ends }
     }
 
     fn line(&self) -> String {
@@ -86,7 +72,7 @@ impl Cell {
 
 /// A row, one cell a column.
 pub(super) struct Row {
-    /// Heads this row's block where there is no room for a table; the first cell where `None`.
+    /// Heads this row's block, in its first cell's place, where there is no room for a table; that cell where `None`.
     pub(super) block: Option<String>,
     /// A line above this row that sets it and those behind it apart.
     pub(super) section: Option<&'static str>,
@@ -97,11 +83,7 @@ pub(super) struct Row {
 impl Row {
     /// A row of a table that continues.
     pub(super) fn new(cells: Vec<Cell>) -> Row {
-        Row {
-            block: None,
-            section: None,
-            cells,
-        }
+        Row { block: None, section: None, cells }
     }
 }
 
@@ -137,60 +119,28 @@ impl Grid {
     }
 
     fn tabled(&self, shape: impl Fn(&Cell) -> String) -> Vec<(LineKind, String)> {
-        let head_height = self
-            .columns
-            .iter()
-            .map(|c| c.head.lines().count())
-            .max()
-            .unwrap_or(0);
+        let head_height = self.columns.iter().map(|c| c.head.lines().count()).max().unwrap_or(0);
         let heads = self.columns.iter().map(|column| {
             let above = head_height - column.head.lines().count();
             format!("{}{}", "\n".repeat(above), column.head)
         });
         let mut table = Table::new();
-        table
-            .load_preset(presets::NOTHING)
-            .set_content_arrangement(ContentArrangement::Disabled)
-            .set_header(heads);
+        table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled).set_header(heads);
         let mut heights = Vec::with_capacity(self.rows.len());
         for row in &self.rows {
             let texts: Vec<String> = row.cells.iter().map(&shape).collect();
-            heights.push(
-                texts
-                    .iter()
-                    .map(|text| text.lines().count())
-                    .max()
-                    .unwrap_or(1),
-            );
+            heights.push(texts.iter().map(|text| text.lines().count()).max().unwrap_or(1));
             table.add_row(texts.into_iter().map(ComfyCell::new));
         }
         self.align(&mut table);
-        let mut printed = table
-            .lines()
-            .map(|line| line.trim_end().to_owned())
-            .collect::<Vec<_>>()
-            .into_iter();
-        let mut lines: Vec<_> = printed
-            .by_ref()
-            .take(head_height)
-            .map(|line| (LineKind::Head, line))
-            .collect();
+        let mut printed = table.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>().into_iter();
+        let mut lines: Vec<_> = printed.by_ref().take(head_height).map(|line| (LineKind::Head, line)).collect();
         let mut body = Vec::new();
         for (row, height) in self.rows.iter().zip(heights) {
             body.extend(row.section.map(|name| (LineKind::Name, name.to_owned())));
-            body.extend(
-                printed
-                    .by_ref()
-                    .take(height)
-                    .map(|line| (LineKind::Body, line)),
-            );
+            body.extend(printed.by_ref().take(height).map(|line| (LineKind::Body, line)));
         }
-        let widest = lines
-            .iter()
-            .chain(&body)
-            .map(|(_, line)| columns(line))
-            .max()
-            .unwrap_or(0);
+        let widest = lines.iter().chain(&body).map(|(_, line)| columns(line)).max().unwrap_or(0);
         lines.push((LineKind::Rule, rule(widest)));
         for line in body {
             if line.0 == LineKind::Name {
@@ -206,49 +156,28 @@ impl Grid {
         for (index, column) in self.columns.iter().enumerate() {
             if let Some(comfy) = table.column_mut(index) {
                 comfy.set_padding((0, if index == last { 0 } else { GAP }));
-                comfy.set_cell_alignment(if column.words {
-                    CellAlignment::Left
-                } else {
-                    CellAlignment::Right
-                });
+                comfy.set_cell_alignment(if column.words { CellAlignment::Left } else { CellAlignment::Right });
             }
         }
     }
 
     /// One block a row: a line for each column that says something.
     fn stacked(&self, width: usize) -> Vec<(LineKind, String)> {
-        let label = self
-            .columns
-            .iter()
-            .map(|column| columns(column.name))
-            .max()
-            .unwrap_or(0);
+        let label = self.columns.iter().skip(1).map(|column| columns(column.name)).max().unwrap_or(0);
         let label = label.min(width / 2);
         let mut lines = Vec::new();
         for row in &self.rows {
             if let Some(section) = row.section {
                 lines.push((LineKind::Rule, rule(width.min(label * 2))));
-                lines.push((LineKind::Name, section.to_owned()));
+                lines.extend(wrapped(section, width, "", "  ").into_iter().map(|line| (LineKind::Name, line)));
             }
-            let first = row.cells.first().map(Cell::line).unwrap_or_default();
-            let (name, skipped) = match &row.block {
-                Some(block) => (block.clone(), 0),
-                None => (first, 1),
-            };
-            lines.extend(
-                wrapped(&name, width, "", "  ")
-                    .into_iter()
-                    .map(|line| (LineKind::Name, line)),
-            );
-            for (column, cell) in self.columns.iter().zip(&row.cells).skip(skipped) {
+            let name = row.block.clone().unwrap_or_else(|| row.cells.first().map(Cell::line).unwrap_or_default());
+            lines.extend(wrapped(&name, width, "", "  ").into_iter().map(|line| (LineKind::Name, line)));
+            for (column, cell) in self.columns.iter().zip(&row.cells).skip(1) {
                 let text = cell.line();
                 if !text.is_empty() {
                     let first = format!("  {:<label$}  ", column.name);
-                    lines.extend(
-                        wrapped(&text, width, &first, "    ")
-                            .into_iter()
-                            .map(|line| (LineKind::Body, line)),
-                    );
+                    lines.extend(wrapped(&text, width, &first, "    ").into_iter().map(|line| (LineKind::Body, line)));
                 }
             }
         }
@@ -274,23 +203,16 @@ impl Notes {
 
     /// A cell with a figure that needs a remark.
     pub(super) fn marked(&mut self, text: &str, reason: String) -> Cell {
-        let number = self
-            .reasons
-            .iter()
-            .position(|known| *known == reason)
-            .unwrap_or_else(|| {
-                self.reasons.push(reason);
-                self.reasons.len() - 1
-            });
+        let number = self.reasons.iter().position(|known| *known == reason).unwrap_or_else(|| {
+            self.reasons.push(reason);
+            self.reasons.len() - 1
+        });
         Cell::text(format!("{text}[{}]", number + 1))
     }
 
     /// The reasons in the order of their numbers.
     pub(super) fn reasons(&self) -> impl Iterator<Item = (usize, &str)> {
-        self.reasons
-            .iter()
-            .enumerate()
-            .map(|(index, reason)| (index + 1, reason.as_str()))
+        self.reasons.iter().enumerate().map(|(index, reason)| (index + 1, reason.as_str()))
     }
 }
 
@@ -299,11 +221,7 @@ mod tests {
     use super::*;
 
     fn grid() -> Grid {
-        let interval = Interval {
-            median: 23.1,
-            low: 22.8,
-            high: 23.4,
-        };
+        let interval = Interval { median: 23.1, low: 22.8, high: 23.4 };
         Grid {
             columns: vec![
                 Column::words("variant"),
@@ -311,29 +229,17 @@ mod tests {
                 Column::figures("ns/op", "ns/op\n(95 %)"),
             ],
             rows: vec![
-                Row::new(vec![
-                    Cell::text("packed"),
-                    Cell::text("16"),
-                    Cell::interval(&interval),
-                ]),
+                Row::new(vec![Cell::text("packed"), Cell::text("16"), Cell::interval(&interval)]),
                 Row {
                     section: Some("references"),
-                    ..Row::new(vec![
-                        Cell::text("solo"),
-                        Cell::empty(),
-                        Cell::interval(&interval),
-                    ])
+                    ..Row::new(vec![Cell::text("solo"), Cell::empty(), Cell::interval(&interval)])
                 },
             ],
         }
     }
 
     fn shown(width: usize) -> Vec<String> {
-        grid()
-            .lines(width)
-            .into_iter()
-            .map(|(_, line)| line.replace('\u{a0}', " "))
-            .collect()
+        grid().lines(width).into_iter().map(|(_, line)| line.replace('\u{a0}', " ")).collect()
     }
 
     #[test]
@@ -354,21 +260,15 @@ mod tests {
 
     #[test]
     fn then_one_above_the_other() {
-        assert_eq!(
-            shown(30)[3..5],
-            ["packed      16         23.1", "                (22.8–23.4)"]
-        );
+        assert_eq!(shown(30)[3..5], ["packed      16         23.1", "                (22.8–23.4)"]);
     }
 
     #[test]
     fn then_a_block_a_row_without_what_is_empty() {
         let lines = shown(26);
-        assert_eq!(lines[..3], ["packed", "  bytes    16", "  ns/op    23.1"]);
+        assert_eq!(lines[..3], ["packed", "  bytes  16", "  ns/op  23.1 (22.8–23.4)"]);
         assert!(lines.iter().all(|line| columns(line) <= 26), "{lines:?}");
-        assert_eq!(
-            lines.iter().filter(|line| line.contains("bytes")).count(),
-            1
-        );
+        assert_eq!(lines.iter().filter(|line| line.contains("bytes")).count(), 1);
     }
 
     #[test]

@@ -31,9 +31,7 @@ pub(crate) fn render(run: &Run, results: Option<&Path>, style: &Style) -> String
 
 /// The arms under comparison that have figures.
 fn measured_variants(run: &Run) -> impl Iterator<Item = &ArmSummary> {
-    run.arms
-        .iter()
-        .filter(|arm| arm.kind == Kind::Variant && arm.state == ArmState::Measured)
+    run.arms.iter().filter(|arm| arm.kind == Kind::Variant && arm.state == ArmState::Measured)
 }
 
 #[cfg(test)]

@@ -11,71 +11,23 @@ pub(super) fn interval(median: f64, low: f64, high: f64) -> Interval {
 /// False sharing on a machine without hardware counters: three variants and every reference.
 pub(super) fn false_sharing() -> Run {
     let mut arms = vec![
-        arm(
-            "packed",
-            Kind::Variant,
-            16,
-            interval(23.12, 21.94, 24.31),
-            Some(interval(69.7, 65.2, 73.9)),
-        ),
-        arm(
-            "padded-64",
-            Kind::Variant,
-            128,
-            interval(0.3318, 0.3289, 0.3352),
-            Some(interval(1.0, 1.0, 1.0)),
-        ),
-        arm(
-            "padded-128",
-            Kind::Variant,
-            256,
-            interval(0.3331, 0.3294, 0.3371),
-            Some(interval(1.004, 0.992, 1.018)),
-        ),
-        arm(
-            "solo:counter",
-            Kind::Solo,
-            16,
-            interval(0.3302, 0.3281, 0.3329),
-            None,
-        ),
-        arm(
-            "unshared:packed",
-            Kind::Unshared,
-            16,
-            interval(0.3325, 0.3297, 0.3358),
-            None,
-        ),
-        arm(
-            "control",
-            Kind::Control,
-            16,
-            interval(23.31, 22.08, 24.4),
-            None,
-        ),
+        arm("packed", Kind::Variant, 16, interval(23.12, 21.94, 24.31), Some(interval(69.7, 65.2, 73.9))),
+        arm("padded-64", Kind::Variant, 128, interval(0.3318, 0.3289, 0.3352), Some(interval(1.0, 1.0, 1.0))),
+        arm("padded-128", Kind::Variant, 256, interval(0.3331, 0.3294, 0.3371), Some(interval(1.004, 0.992, 1.018))),
+        arm("solo:counter", Kind::Solo, 16, interval(0.3302, 0.3281, 0.3329), None),
+        arm("unshared:packed", Kind::Unshared, 16, interval(0.3325, 0.3297, 0.3358), None),
+        arm("control", Kind::Control, 16, interval(23.31, 22.08, 24.4), None),
     ];
     arms[3].workers.truncate(1);
-    arms[0].roles[0].contention = Contention {
-        solo: Some(interval(70.0, 66.1, 74.2)),
-        unshared: Some(interval(69.5, 65.3, 73.6)),
-    };
-    arms[0].other_regimes = vec![OtherRegime {
-        transfer_ns: Some(214.2),
-        ns_per_op: interval(2.041, 2.041, 2.041),
-        repetitions: 1,
-    }];
-    arms[0].repetitions = RepetitionCount {
-        kept: 8,
-        spoiled: 1,
-        other_regime: 1,
-    };
+    arms[0].roles[0].contention =
+        Contention { solo: Some(interval(70.0, 66.1, 74.2)), unshared: Some(interval(69.5, 65.3, 73.6)) };
+    arms[0].other_regimes =
+        vec![OtherRegime { transfer_ns: Some(214.2), ns_per_op: interval(2.041, 2.041, 2.041), repetitions: 1 }];
+    arms[0].repetitions = RepetitionCount { kept: 8, spoiled: 1, other_regime: 1 };
     let observations = observations(&arms);
     Run {
         schema_version: SCHEMA_VERSION,
-        tool: Tool {
-            version: "0.1.0".to_owned(),
-            commit: Some("4975650".to_owned()),
-        },
+        tool: Tool { version: "0.1.0".to_owned(), commit: Some("4975650".to_owned()) },
         command: "coordinator run scenarios/false_sharing.toml".to_owned(),
         seed: 42,
         started_utc: "2026-11-24T12:34:56Z".to_owned(),
@@ -83,9 +35,7 @@ pub(super) fn false_sharing() -> Run {
         host: host(),
         scenario: ScenarioText {
             title: "False sharing".to_owned(),
-            question:
-                "What do two independent counters cost each other when they sit in one cache line?"
-                    .to_owned(),
+            question: "What do two independent counters cost each other when they sit in one cache line?".to_owned(),
             path: "scenarios/false_sharing.toml".to_owned(),
             sha256: "5f3c1a90b7de44c2a1f09be3d6c85e7714ab2290c8f35d6e9b017f42aa6d3c58".to_owned(),
             text: "title = \"False sharing\"\n".to_owned(),
@@ -103,9 +53,7 @@ pub(super) fn false_sharing() -> Run {
         warnings: vec![Warning {
             id: "no_pmu".to_owned(),
             text: "this machine has no hardware counters".to_owned(),
-            advice:
-                "cache misses can be counted on bare metal, or in a VM that passes the PMU through"
-                    .to_owned(),
+            advice: "cache misses can be counted on bare metal, or in a VM that passes the PMU through".to_owned(),
         }],
     }
 }
@@ -138,39 +86,12 @@ pub(super) fn every_reading() -> Run {
         why: "perf_event_paranoid is 4".to_owned(),
         cure: "sudo sysctl kernel.perf_event_paranoid=2".to_owned(),
     };
-    count(
-        &mut run,
-        0,
-        "l1d_load_misses",
-        Reading::Counted { value: 91_234 },
-        Some(0.02137),
-    );
-    count(
-        &mut run,
-        0,
-        "llc_load_misses",
-        Reading::Scaled {
-            value: 812,
-            ratio: 0.63,
-        },
-        Some(0.00019),
-    );
+    count(&mut run, 0, "l1d_load_misses", Reading::Counted { value: 91_234 }, Some(0.02137));
+    count(&mut run, 0, "llc_load_misses", Reading::Scaled { value: 812, ratio: 0.63 }, Some(0.00019));
     count(&mut run, 1, "l1d_load_misses", Reading::NotScheduled, None);
     count(&mut run, 1, "llc_load_misses", denied, None);
-    count(
-        &mut run,
-        2,
-        "l1d_load_misses",
-        Reading::Counted { value: 0 },
-        Some(0.0),
-    );
-    count(
-        &mut run,
-        2,
-        "llc_load_misses",
-        Reading::Counted { value: 3 },
-        None,
-    );
+    count(&mut run, 2, "l1d_load_misses", Reading::Counted { value: 0 }, Some(0.0));
+    count(&mut run, 2, "llc_load_misses", Reading::Counted { value: 3 }, None);
     run.arms[3].roles[0].counters.clear();
     run
 }
@@ -179,38 +100,17 @@ pub(super) fn every_reading() -> Run {
 pub(super) fn poor() -> Run {
     let mut run = false_sharing();
     for (index, state, why) in [
-        (
-            1,
-            ArmState::NotApplicable,
-            "needs 4 CPUs, this host has 2; `oversubscribe = true` would share them",
-        ),
-        (
-            2,
-            ArmState::Unresolved,
-            "2 of 10 repetitions kept in one regime, 3 are needed",
-        ),
+        (1, ArmState::NotApplicable, "needs 4 CPUs, this host has 2; `oversubscribe = true` would share them"),
+        (2, ArmState::Unresolved, "2 of 10 repetitions kept in one regime, 3 are needed"),
     ] {
         let arm = &mut run.arms[index];
         arm.state = state;
         arm.why = Some(why.to_owned());
-        (
-            arm.ns_per_op,
-            arm.ratio_to_best,
-            arm.slice_ns_per_op,
-            arm.ops_per_second,
-        ) = (None, None, None, None);
-        arm.repetitions = RepetitionCount {
-            kept: 0,
-            spoiled: 0,
-            other_regime: 0,
-        };
+        (arm.ns_per_op, arm.ratio_to_best, arm.slice_ns_per_op, arm.ops_per_second) = (None, None, None, None);
+        arm.repetitions = RepetitionCount { kept: 0, spoiled: 0, other_regime: 0 };
         (arm.roles, arm.workers) = (Vec::new(), Vec::new());
     }
-    run.arms[2].repetitions = RepetitionCount {
-        kept: 2,
-        spoiled: 7,
-        other_regime: 1,
-    };
+    run.arms[2].repetitions = RepetitionCount { kept: 2, spoiled: 7, other_regime: 1 };
     run.arms[0].ratio_to_best = None;
     run.method.resolution = None;
     run.method.control = None;
@@ -235,10 +135,7 @@ pub(super) fn modelled() -> Run {
     let mut run = every_reading();
     for arm in &mut run.arms[..2] {
         if let Some(counter) = arm.roles[0].counters.get_mut("l1d_load_misses") {
-            counter.modelled = Some(Modelled {
-                value: 8_765_432.0,
-                per_op: 0.4711,
-            });
+            counter.modelled = Some(Modelled { value: 8_765_432.0, per_op: 0.4711 });
         }
     }
     run.diagnosis[0].evidence.push(Evidence {
@@ -251,18 +148,8 @@ pub(super) fn modelled() -> Run {
 }
 
 fn count(run: &mut Run, arm: usize, name: &str, reading: Reading, per_op: Option<f64>) {
-    let measured = Measured {
-        reading,
-        per_op,
-        per_second: per_op.map(|n| n * 4.3e7),
-    };
-    run.arms[arm].roles[0].counters.insert(
-        name.to_owned(),
-        CounterSummary {
-            measured,
-            modelled: None,
-        },
-    );
+    let measured = Measured { reading, per_op, per_second: per_op.map(|n| n * 4.3e7) };
+    run.arms[arm].roles[0].counters.insert(name.to_owned(), CounterSummary { measured, modelled: None });
 }
 
 fn host() -> Host {
@@ -329,20 +216,8 @@ fn diagnosis() -> Diagnosis {
     }
 }
 
-fn arm(
-    name: &str,
-    kind: Kind,
-    bytes: u64,
-    ns: Interval,
-    ratio_to_best: Option<Interval>,
-) -> ArmSummary {
-    let rate = |share: f64| {
-        Some(interval(
-            share * 1e9 / ns.median,
-            share * 1e9 / ns.high,
-            share * 1e9 / ns.low,
-        ))
-    };
+fn arm(name: &str, kind: Kind, bytes: u64, ns: Interval, ratio_to_best: Option<Interval>) -> ArmSummary {
+    let rate = |share: f64| Some(interval(share * 1e9 / ns.median, share * 1e9 / ns.high, share * 1e9 / ns.low));
     let worker = |index, share| WorkerSummary {
         index,
         role: "counter".to_owned(),
@@ -352,16 +227,13 @@ fn arm(
     };
     let unsupported = CounterSummary {
         measured: Measured {
-            reading: Reading::Unsupported {
-                why: "no hardware counters (ENOENT)".to_owned(),
-            },
+            reading: Reading::Unsupported { why: "no hardware counters (ENOENT)".to_owned() },
             per_op: None,
             per_second: None,
         },
         modelled: None,
     };
-    let counters =
-        ["l1d_load_misses", "llc_load_misses"].map(|name| (name.to_owned(), unsupported.clone()));
+    let counters = ["l1d_load_misses", "llc_load_misses"].map(|name| (name.to_owned(), unsupported.clone()));
     ArmSummary {
         name: name.to_owned(),
         kind,
@@ -383,20 +255,12 @@ fn arm(
             })
             .collect(),
         regime_transfer_ns: Some(57.3),
-        repetitions: RepetitionCount {
-            kept: 10,
-            spoiled: 0,
-            other_regime: 0,
-        },
+        repetitions: RepetitionCount { kept: 10, spoiled: 0, other_regime: 0 },
         lost_share: if name == "packed" { 0.031 } else { 0.0021 },
         other_regimes: Vec::new(),
         headline_role: "counter".to_owned(),
         ns_per_op: Some(ns),
-        slice_ns_per_op: Some(Quantiles {
-            p10: ns.low * 0.8,
-            p50: ns.median,
-            p90: ns.high * 1.1,
-        }),
+        slice_ns_per_op: Some(Quantiles { p10: ns.low * 0.8, p50: ns.median, p90: ns.high * 1.1 }),
         ops_per_second: rate(2.0),
         ratio_to_best,
         roles: vec![RoleSummary {
@@ -414,16 +278,8 @@ fn arm(
 }
 
 fn lock(acquisitions: u64, contended: u64) -> LockSummary {
-    let wait = |count, p50, p99, max| Percentiles {
-        count,
-        min: 61,
-        mean: 431.25,
-        p50,
-        p90: 2 * p50,
-        p99,
-        p999: 4 * p99,
-        max,
-    };
+    let wait =
+        |count, p50, p99, max| Percentiles { count, min: 61, mean: 431.25, p50, p90: 2 * p50, p99, p999: 4 * p99, max };
     let by_worker = (0..2)
         .map(|worker| LockWorker {
             worker,
@@ -456,14 +312,9 @@ fn observations(arms: &[ArmSummary]) -> Vec<Observation> {
     for block in 0..2 {
         for arm in arms {
             for worker in &arm.workers {
-                let ns = worker
-                    .ns_per_op
-                    .map(|ns| ns.median * (1.0 + 0.013 * f64::from(block)));
-                let spoiled = if arm.name == "packed" && block == 1 {
-                    vec!["lost_time".to_owned()]
-                } else {
-                    Vec::new()
-                };
+                let ns = worker.ns_per_op.map(|ns| ns.median * (1.0 + 0.013 * f64::from(block)));
+                let spoiled =
+                    if arm.name == "packed" && block == 1 { vec!["lost_time".to_owned()] } else { Vec::new() };
                 seen.push(observation(arm, block, worker, ns, spoiled));
             }
         }
@@ -480,12 +331,7 @@ fn observation(
 ) -> Observation {
     let counters = [
         ("context_switches".to_owned(), Reading::Counted { value: 2 }),
-        (
-            "l1d_load_misses".to_owned(),
-            Reading::Unsupported {
-                why: "no hardware counters (ENOENT)".to_owned(),
-            },
-        ),
+        ("l1d_load_misses".to_owned(), Reading::Unsupported { why: "no hardware counters (ENOENT)".to_owned() }),
     ];
     Observation {
         arm: arm.name.clone(),

@@ -30,17 +30,8 @@ fn reorders(c: char) -> bool {
 /// `text` in lines of at most `width` columns, escaped; the first begins with `first`, the others with `rest`. Breaks
 /// are at white space; a word longer than a line is broken where the line ends. No-break spaces hold.
 pub(super) fn wrapped(text: &str, width: usize, first: &str, rest: &str) -> Vec<String> {
-    let mut lines = Lines {
-        width,
-        rest,
-        done: Vec::new(),
-        line: first.to_owned(),
-        room_taken: false,
-    };
-    for word in text
-        .split([' ', '\n', '\r', '\t'])
-        .filter(|word| !word.is_empty())
-    {
+    let mut lines = Lines { width, rest, done: Vec::new(), line: first.to_owned(), room_taken: false };
+    for word in text.split([' ', '\n', '\r', '\t']).filter(|word| !word.is_empty()) {
         lines.push(&escaped(word));
     }
     lines.done.push(lines.line.trim_end().to_owned());
@@ -58,7 +49,8 @@ struct Lines<'a> {
 impl Lines<'_> {
     fn push(&mut self, word: &str) {
         let space = usize::from(self.room_taken);
-        if self.room_taken && columns(&self.line) + space + columns(word) > self.width {
+        let fits_below = columns(self.rest) < columns(&self.line) && columns(self.rest) + columns(word) <= self.width;
+        if columns(&self.line) + space + columns(word) > self.width && (self.room_taken || fits_below) {
             self.next();
         }
         if self.room_taken {
@@ -66,9 +58,7 @@ impl Lines<'_> {
         }
         for c in word.chars() {
             let mut buffer = [0; 4];
-            if self.room_taken
-                && columns(&self.line) + columns(c.encode_utf8(&mut buffer)) > self.width
-            {
+            if self.room_taken && columns(&self.line) + columns(c.encode_utf8(&mut buffer)) > self.width {
                 self.next();
             }
             self.line.push(c);
@@ -127,23 +117,15 @@ mod tests {
 
     #[test]
     fn escapes_are_shown_not_obeyed() {
-        assert_eq!(
-            escaped("a\u{1b}[31mred\u{7}\u{202e}"),
-            "a\\u{1b}[31mred\\u{7}\\u{202e}"
-        );
-        assert_eq!(
-            wrapped("\u{9b}2J \u{1b}]0;x", 40, "", ""),
-            ["\\u{9b}2J \\u{1b}]0;x"]
-        );
+        assert_eq!(escaped("a\u{1b}[31mred\u{7}\u{202e}"), "a\\u{1b}[31mred\\u{7}\\u{202e}");
+        assert_eq!(wrapped("\u{9b}2J \u{1b}]0;x", 40, "", ""), ["\\u{9b}2J \\u{1b}]0;x"]);
     }
 
     #[test]
     fn lines_break_at_white_space_and_long_words_where_they_must() {
-        assert_eq!(
-            wrapped("one two\nthree", 9, "- ", "  "),
-            ["- one two", "  three"]
-        );
+        assert_eq!(wrapped("one two\nthree", 9, "- ", "  "), ["- one two", "  three"]);
         assert_eq!(wrapped("abcdefghij", 5, "", " "), ["abcde", " fghi", " j"]);
+        assert_eq!(wrapped("abcdefgh", 10, "label: ", "  "), ["label:", "  abcdefgh"]);
         assert_eq!(wrapped("", 10, "", ""), [""]);
         assert_eq!(wrapped("10\u{a0}ns one", 6, "", ""), ["10\u{a0}ns", "one"]);
     }
@@ -165,10 +147,6 @@ mod tests {
     #[test]
     fn wide_characters_count_twice() {
         assert_eq!(columns("共有"), 4);
-        assert!(
-            wrapped("共有メモリ 共有メモリ", 10, "", "")
-                .iter()
-                .all(|line| columns(line) <= 10)
-        );
+        assert!(wrapped("共有メモリ 共有メモリ", 10, "", "").iter().all(|line| columns(line) <= 10));
     }
 }

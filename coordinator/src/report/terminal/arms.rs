@@ -13,26 +13,13 @@ const LLC: &str = "llc_load_misses";
 pub(super) fn write(page: &mut Page, run: &Run) {
     page.heading("Variants, as measured");
     let mut notes = Notes::default();
-    let (variants, references): (Vec<_>, Vec<_>) =
-        run.arms.iter().partition(|arm| arm.kind == Kind::Variant);
-    let mut rows: Vec<Row> = variants
-        .iter()
-        .map(|arm| row(arm, run, &mut notes))
-        .collect();
+    let (variants, references): (Vec<_>, Vec<_>) = run.arms.iter().partition(|arm| arm.kind == Kind::Variant);
+    let mut rows: Vec<Row> = variants.iter().map(|arm| row(arm, run, &mut notes)).collect();
     for (index, arm) in references.iter().enumerate() {
-        let section = (index == 0).then_some("references: what the figures above are held against");
-        rows.push(Row {
-            section,
-            ..row(arm, run, &mut notes)
-        });
+        let section = (index == 0).then_some("references, to hold the figures above against");
+        rows.push(Row { section, ..row(arm, run, &mut notes) });
     }
-    page.grid(
-        &Grid {
-            columns: columns(),
-            rows,
-        },
-        &notes,
-    );
+    page.grid(&Grid { columns: columns(), rows }, &notes);
     page.legend(&legend(run));
     sharing(page, run);
 }
@@ -87,11 +74,7 @@ fn reason(arm: &ArmSummary) -> String {
 /// The best variant is 1 by definition; a reference is not among those compared.
 fn ratio(arm: &ArmSummary, run: &Run, notes: &mut Notes) -> Cell {
     match &arm.ratio_to_best {
-        Some(Interval {
-            median: 1.0,
-            low: 1.0,
-            high: 1.0,
-        }) => Cell::text("1"),
+        Some(Interval { median: 1.0, low: 1.0, high: 1.0 }) => Cell::text("1"),
         Some(interval) => Cell::interval(interval),
         None if arm.state != ArmState::Measured => notes.missing(reason(arm)),
         None if arm.kind == Kind::Variant => notes.missing(match best(run) {
@@ -103,9 +86,7 @@ fn ratio(arm: &ArmSummary, run: &Run, notes: &mut Notes) -> Cell {
 }
 
 fn best(run: &Run) -> Option<&ArmSummary> {
-    run.arms
-        .iter()
-        .find(|arm| arm.kind == Kind::Variant && arm.ratio_to_best.is_some())
+    run.arms.iter().find(|arm| arm.kind == Kind::Variant && arm.ratio_to_best.is_some())
 }
 
 /// A counter of the headline role, for each pass. What could not be counted is not 0.
@@ -115,31 +96,27 @@ fn misses(arm: &ArmSummary, counter: &str, notes: &mut Notes) -> Cell {
     }
     let role = arm.roles.iter().find(|role| role.role == arm.headline_role);
     let Some(summary) = role.and_then(|role| role.counters.get(counter)) else {
-        return notes.missing(format!("{counter}: this run has no reading of it"));
+        return notes.missing("this run has no reading of it".to_owned());
     };
     match (&summary.measured.reading, summary.measured.per_op) {
         (Reading::Counted { .. }, Some(per_op)) => Cell::text(plain(per_op)),
         (Reading::Scaled { ratio, .. }, Some(per_op)) => notes.marked(
             &plain(per_op),
-            format!("{counter}: on a counter for {} of the window, scaled up to all of it", percent(*ratio)),
+            format!("on a counter for {} of the window, scaled up to all of it", percent(*ratio)),
         ),
         (Reading::Counted { .. } | Reading::Scaled { .. }, None) => {
-            notes.missing(format!("{counter}: counted, but no pass to divide it by"))
+            notes.missing("counted, but no pass to divide it by".to_owned())
         }
-        (Reading::NotScheduled, _) => notes.missing(format!(
-            "{counter}: opened, but the kernel never gave it a counter in the window; count fewer events at once"
-        )),
+        (Reading::NotScheduled, _) => notes.missing(
+            "opened, but the kernel never gave it a counter in the window; count fewer events at once".to_owned(),
+        ),
         (Reading::Unsupported { why }, _) => notes.missing(format!("this machine cannot count it: {why}")),
         (Reading::Denied { why, cure }, _) => notes.missing(format!("not permitted: {why}; cure: {cure}")),
     }
 }
 
 fn legend(run: &Run) -> String {
-    let mut roles: Vec<&str> = run
-        .arms
-        .iter()
-        .map(|arm| arm.headline_role.as_str())
-        .collect();
+    let mut roles: Vec<&str> = run.arms.iter().map(|arm| arm.headline_role.as_str()).collect();
     roles.dedup();
     let role = match roles[..] {
         [role] => format!("role {role}"),
@@ -161,17 +138,8 @@ fn sharing(page: &mut Page, run: &Run) {
             if cost.solo.is_none() && cost.unshared.is_none() {
                 continue;
             }
-            let cell = |ratio: &Option<Interval>| {
-                ratio
-                    .as_ref()
-                    .map_or_else(|| Cell::text("–"), Cell::interval)
-            };
-            let cells = vec![
-                Cell::text(&arm.name),
-                Cell::text(&role.role),
-                cell(&cost.solo),
-                cell(&cost.unshared),
-            ];
+            let cell = |ratio: &Option<Interval>| ratio.as_ref().map_or_else(|| Cell::text("–"), Cell::interval);
+            let cells = vec![Cell::text(&arm.name), Cell::text(&role.role), cell(&cost.solo), cell(&cost.unshared)];
             rows.push(Row::new(cells));
         }
     }
@@ -182,8 +150,8 @@ fn sharing(page: &mut Page, run: &Run) {
     let columns = vec![
         Column::words("variant"),
         Column::words("role"),
-        Column::figures("against a worker alone", "against a\nworker alone"),
-        Column::figures("against a copy for each", "against a\ncopy for each"),
+        Column::figures("against one alone", "against a\nworker alone"),
+        Column::figures("against own copies", "against a\ncopy for each"),
     ];
     page.grid(&Grid { columns, rows }, &Notes::default());
 }

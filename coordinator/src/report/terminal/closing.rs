@@ -12,32 +12,18 @@ const HASH_DIGITS: usize = 12;
 pub(super) fn write(page: &mut Page, run: &Run, results: Option<&Path>) {
     page.heading("Results");
     match results {
-        Some(folder) => page.prose(&format!("{} (run.json, samples.csv)", folder.display())),
+        Some(folder) => page.prose(&format!("run.json and samples.csv in {}", folder.display())),
         None => page.prose("not written to disk"),
     }
-    page.prose(&format!(
-        "This took {}; the same again:",
-        wall_time(run.duration_s)
-    ));
-    page.command(&repeat(run));
+    page.prose(&format!("This took {}; the same again:", wall_time(run.duration_s)));
+    let hash: String = run.scenario.sha256.chars().take(HASH_DIGITS).collect();
+    page.command(&repeat(run), &format!("scenario {hash}, host {}", run.host.hostname));
 }
 
-/// The command as typed, with the seed that was used; scenario and host as the shell's comment.
+/// The command as typed, with the seed that was used.
 fn repeat(run: &Run) -> String {
-    let seeded = run
-        .command
-        .split_whitespace()
-        .any(|word| word == "--seed" || word.starts_with("--seed="));
-    let seed = if seeded {
-        String::new()
-    } else {
-        format!(" --seed {}", run.seed)
-    };
-    let hash: String = run.scenario.sha256.chars().take(HASH_DIGITS).collect();
-    format!(
-        "{}{seed} # scenario {hash}, host {}",
-        run.command, run.host.hostname
-    )
+    let seeded = run.command.split_whitespace().any(|word| word == "--seed" || word.starts_with("--seed="));
+    if seeded { run.command.clone() } else { format!("{} --seed {}", run.command, run.seed) }
 }
 
 #[cfg(test)]
@@ -48,11 +34,10 @@ mod tests {
     #[test]
     fn the_seed_is_named_once() {
         let mut run = testing::false_sharing();
-        let expected = "coordinator run scenarios/false_sharing.toml --seed 42 # scenario 5f3c1a90b7de, host lab-1";
-        assert_eq!(repeat(&run), expected);
-        run.command.push_str(" --seed 42");
-        assert_eq!(repeat(&run), expected);
-        run.command = "coordinator run x.toml --seed=42".to_owned();
-        assert!(repeat(&run).starts_with("coordinator run x.toml --seed=42 #"));
+        assert_eq!(repeat(&run), "coordinator run scenarios/false_sharing.toml --seed 42");
+        for command in ["coordinator run x.toml --seed 42", "coordinator run x.toml --seed=42"] {
+            command.clone_into(&mut run.command);
+            assert_eq!(repeat(&run), command);
+        }
     }
 }

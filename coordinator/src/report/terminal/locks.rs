@@ -8,21 +8,13 @@ use record::{ArmSummary, LockSummary, Percentiles, Run};
 
 /// Both tables, and what they leave out. Nothing where no variant uses a lock.
 pub(super) fn write(page: &mut Page, run: &Run) {
-    let locks: Vec<_> = measured_variants(run)
-        .flat_map(|arm| arm.locks.iter().map(move |lock| (arm, lock)))
-        .collect();
+    let locks: Vec<_> = measured_variants(run).flat_map(|arm| arm.locks.iter().map(move |lock| (arm, lock))).collect();
     if locks.is_empty() {
         return;
     }
     page.heading("Locks, all kept repetitions together");
     page.grid(
-        &Grid {
-            columns: lock_columns(),
-            rows: locks
-                .iter()
-                .map(|(arm, lock)| lock_row(arm, lock))
-                .collect(),
-        },
+        &Grid { columns: lock_columns(), rows: locks.iter().map(|(arm, lock)| lock_row(arm, lock)).collect() },
         &Notes::default(),
     );
     page.legend(
@@ -31,17 +23,8 @@ pub(super) fn write(page: &mut Page, run: &Run) {
     );
     page.heading("Waits of contended acquisitions, ns");
     let mut notes = Notes::default();
-    let rows = locks
-        .iter()
-        .flat_map(|(arm, lock)| wait_rows(arm, lock, &mut notes))
-        .collect();
-    page.grid(
-        &Grid {
-            columns: wait_columns(),
-            rows,
-        },
-        &notes,
-    );
+    let rows = locks.iter().flat_map(|(arm, lock)| wait_rows(arm, lock, &mut notes)).collect();
+    page.grid(&Grid { columns: wait_columns(), rows }, &notes);
     for (arm, lock) in &locks {
         for remark in remarks(arm, lock) {
             page.prose(&remark);
@@ -89,19 +72,8 @@ fn wait_columns() -> Vec<Column> {
 
 fn wait_rows(arm: &ArmSummary, lock: &LockSummary, notes: &mut Notes) -> Vec<Row> {
     let several = arm.locks.len() > 1;
-    let all = if several {
-        format!("all, at {}", lock.lock)
-    } else {
-        "all".to_owned()
-    };
-    let mut rows = vec![wait_row(
-        arm,
-        lock,
-        &all,
-        Share(lock.contended, lock.acquisitions),
-        lock.wait_ns,
-        notes,
-    )];
+    let all = if several { format!("all, at {}", lock.lock) } else { "all".to_owned() };
+    let mut rows = vec![wait_row(arm, lock, &all, Share(lock.contended, lock.acquisitions), lock.wait_ns, notes)];
     for worker in &lock.by_worker {
         let who = format!("worker {} ({})", worker.worker, worker.role);
         let share = Share(worker.contended, worker.acquisitions);
@@ -124,15 +96,9 @@ fn wait_row(
     wait: Option<Percentiles>,
     notes: &mut Notes,
 ) -> Row {
-    let mut cells = vec![
-        Cell::text(&arm.name),
-        Cell::text(who),
-        contended(share.0, share.1),
-    ];
+    let mut cells = vec![Cell::text(&arm.name), Cell::text(who), contended(share.0, share.1)];
     match wait {
-        Some(wait) => {
-            cells.extend([wait.count, wait.p50, wait.p99, wait.max].map(|n| Cell::text(count(n))))
-        }
+        Some(wait) => cells.extend([wait.count, wait.p50, wait.p99, wait.max].map(|n| Cell::text(count(n)))),
         None => {
             let reason = match share.0 {
                 0 => "nobody had to wait",
@@ -141,11 +107,7 @@ fn wait_row(
             cells.extend((0..4).map(|_| notes.missing(reason.to_owned())));
         }
     }
-    Row {
-        block: Some(format!("{}, {}: {who}", arm.name, lock.lock)),
-        section: None,
-        cells,
-    }
+    Row { block: Some(format!("{}, {}: {who}", arm.name, lock.lock)), section: None, cells }
 }
 
 fn contended(contended: u64, acquisitions: u64) -> Cell {
@@ -161,10 +123,7 @@ fn remarks(arm: &ArmSummary, lock: &LockSummary) -> Vec<String> {
     let mut remarks = Vec::new();
     if lock.masked > 0 {
         let longest = lock.wait_ns_all.map_or_else(String::new, |all| {
-            format!(
-                " (longest of all waits: {} ns; `wait_ns_all` in run.json has every one)",
-                count(all.max)
-            )
+            format!(" (longest of all waits: {} ns; `wait_ns_all` in run.json has every one)", count(all.max))
         });
         remarks.push(format!(
             "{place}: {} left out because some worker was off its CPU meanwhile{longest}.",
@@ -173,9 +132,7 @@ fn remarks(arm: &ArmSummary, lock: &LockSummary) -> Vec<String> {
     }
     if lock.waits_lost > 0 {
         let lost = plural(lock.waits_lost, "wait");
-        remarks.push(format!(
-            "{place}: {lost} found the log full and are in no figure; a shorter window keeps them."
-        ));
+        remarks.push(format!("{place}: {lost} found the log full and are in no figure; a shorter window keeps them."));
     }
     if lock.owner_died > 0 {
         let died = plural(lock.owner_died, "acquisition");
@@ -183,9 +140,7 @@ fn remarks(arm: &ArmSummary, lock: &LockSummary) -> Vec<String> {
     }
     if let Some(hold) = lock.hold_ns {
         let [p50, p99, max] = [hold.p50, hold.p99, hold.max].map(count);
-        remarks.push(format!(
-            "{place}: held for {p50} ns (p50), {p99} ns (p99), {max} ns at most."
-        ));
+        remarks.push(format!("{place}: held for {p50} ns (p50), {p99} ns (p99), {max} ns at most."));
     }
     remarks
 }

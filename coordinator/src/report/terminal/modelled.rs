@@ -14,11 +14,7 @@ pub(super) fn write(page: &mut Page, run: &Run) {
                 let Some(modelled) = counter.modelled.as_ref() else {
                     continue;
                 };
-                let measured = counter
-                    .measured
-                    .reading
-                    .value()
-                    .and(counter.measured.per_op);
+                let measured = counter.measured.reading.value().and(counter.measured.per_op);
                 rows.push(Row {
                     block: Some(format!("{}, {}: {name}", arm.name, role.role)),
                     section: None,

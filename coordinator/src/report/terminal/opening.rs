@@ -18,19 +18,10 @@ pub(super) fn write(page: &mut Page, run: &Run) {
 
 fn host(run: &Run) -> String {
     let host = &run.host;
-    let cpus: BTreeSet<u32> = run
-        .arms
-        .iter()
-        .flat_map(|arm| &arm.workers)
-        .map(|worker| worker.cpu)
-        .collect();
+    let cpus: BTreeSet<u32> = run.arms.iter().flat_map(|arm| &arm.workers).map(|worker| worker.cpu).collect();
     let used = match cpus.len() {
         0 => format!("no CPU used of {}", host.cpus),
-        1 => format!(
-            "CPU {} of {}",
-            ranges(&cpus),
-            plural(host.cpus.into(), "CPU")
-        ),
+        1 => format!("CPU {} of {}", ranges(&cpus), plural(host.cpus.into(), "CPU")),
         _ => format!("CPUs {} of {}", ranges(&cpus), host.cpus),
     };
     let hypervisor = match &host.hypervisor {

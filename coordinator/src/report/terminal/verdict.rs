@@ -34,7 +34,7 @@ fn one(page: &mut Page, diagnosis: &Diagnosis) {
         Severity::High => (Tone::Bad, "high"),
     };
     let verdict = match diagnosis.kind.as_str() {
-        "none" => "no contention found".to_owned(),
+        "none" => "nothing found".to_owned(),
         kind => format!("{} ({severity})", kind.replace('_', " ")),
     };
     page.verdict(tone, &verdict, &diagnosis.text);
@@ -47,18 +47,10 @@ fn one(page: &mut Page, diagnosis: &Diagnosis) {
     match &diagnosis.expected_gain {
         Some(gain) => {
             let ratio = Figure::new(&gain.ratio).line();
-            page.item(
-                2,
-                "gain measured in this run: ",
-                &format!("{ratio}\u{a0}×, with {}", gain.arm),
-            );
+            page.item(2, "gain measured in this run: ", &format!("{ratio}\u{a0}×, with {}", gain.arm));
         }
         None if diagnosis.severity > Severity::None => {
-            page.item(
-                2,
-                "gain: ",
-                "not measured, no arm of this run holds the cure",
-            );
+            page.item(2, "gain: ", "not measured, no arm of this run holds the cure");
         }
         None => {}
     }
@@ -83,14 +75,8 @@ fn expectation(page: &mut Page, outcome: &ExpectOutcome) {
         ExpectState::NotApplicable => (Tone::Faint, "not applicable"),
     };
     page.verdict(tone, state, &outcome.claim);
-    let seen = outcome
-        .seen
-        .as_ref()
-        .map(|seen| format!("seen {}", Figure::new(seen).line()));
-    let parts: Vec<String> = seen
-        .into_iter()
-        .chain(Some(outcome.why.clone()).filter(|why| !why.is_empty()))
-        .collect();
+    let seen = outcome.seen.as_ref().map(|seen| format!("seen {}", Figure::new(seen).line()));
+    let parts: Vec<String> = seen.into_iter().chain(Some(outcome.why.clone()).filter(|why| !why.is_empty())).collect();
     if !parts.is_empty() {
         page.item(2, "", &parts.join("; "));
     }
