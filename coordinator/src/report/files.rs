@@ -1,0 +1,350 @@
+//! What stays on disk: a folder a run, there whole or not at all.
+
+use crate::report::samples;
+use crate::report::text::escaped;
+use nix::errno::Errno;
+use record::Run;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+/// Longest part of a path made from a name: file systems take 255 bytes, and a number may follow.
+const LONGEST_PART: usize = 120;
+
+/// Names tried before giving up: so many runs of one scenario in one second are not made by hand.
+const MOST_NAMES: u32 = 1000;
+
+/// Why a run's files could not be written. None is left behind, whole or in part.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {action} `{}`: {}; {cure}", escaped(&path.display().to_string()), in_words(source))]
+pub(crate) struct WriteError {
+    /// What was tried: `create the folder`, `write`, ….
+    pub(crate) action: &'static str,
+    /// On what.
+    pub(crate) path: PathBuf,
+    /// What to do.
+    pub(crate) cure: &'static str,
+    /// What the system answered.
+    #[source]
+    pub(crate) source: io::Error,
+}
+
+impl WriteError {
+    fn new(action: &'static str, path: &Path, source: io::Error) -> WriteError {
+        let cure = match source.raw_os_error().map(Errno::from_raw) {
+            Some(Errno::EROFS | Errno::EACCES | Errno::EPERM) => "name a folder that you may write to with --out DIR",
+            Some(Errno::ENOSPC | Errno::EDQUOT) => {
+                "make room there (`results/` holds one folder a run), or name another file system with --out DIR"
+            }
+            Some(Errno::ENOTDIR | Errno::EEXIST) => {
+                "a file stands where a folder is needed: move it away, or name another folder with --out DIR"
+            }
+            Some(Errno::ENAMETOOLONG | Errno::ELOOP) => "name a shorter or simpler folder with --out DIR",
+            _ => "check that the file system is sound, or name another folder with --out DIR",
+        };
+        WriteError { action, path: path.to_owned(), cure, source }
+    }
+}
+
+/// `no space left on device (ENOSPC)`.
+fn in_words(error: &io::Error) -> String {
+    match error.raw_os_error().map(Errno::from_raw) {
+        Some(errno) => format!("{} ({errno:?})", errno.desc()),
+        None => error.to_string(),
+    }
+}
+
+/// Writes `run.json` and `samples.csv` to `out_root/name/<start, UTC>/` and returns that folder. `name` is the
+/// scenario's short name ([`plan::Plan::name`]); whatever it holds, the folder lies below `out_root`. The files are
+/// written to a hidden folder beside it, flushed to the disk and then renamed: a reader sees all of them or none. Where
+/// the name is taken, `-2`, `-3`, … is added.
+///
+/// # Errors
+/// [`WriteError`]: what was tried, on which path, the system's answer and the cure. Then nothing new is left on disk.
+pub(crate) fn write(run: &Run, out_root: &Path, name: &str) -> Result<PathBuf, WriteError> {
+    let parent = out_root.join(path_part(name));
+    let mut cleanup = Cleanup::default();
+    create_with_parents(&parent, &mut cleanup)?;
+    let stamp = path_part(&run.started_utc.replace(':', "-"));
+    let temporary = parent.join(format!(".{stamp}.{}.partial", std::process::id()));
+    create(&temporary, &mut cleanup)?;
+    put(&temporary.join("run.json"), |out| to_json(run, out))?;
+    put(&temporary.join("samples.csv"), |out| samples::write(&run.observations, out))?;
+    sync_folder(&temporary)?;
+    let folder = rename_to_free_name(&temporary, &parent, &stamp)?;
+    cleanup.disarm();
+    sync_folder(&parent)?;
+    Ok(folder)
+}
+
+/// The run as `run.json` has it and `--json` prints it: indented, in the contract's order, ended by a newline.
+///
+/// # Errors
+/// What `out` answers.
+pub(crate) fn to_json(run: &Run, out: &mut impl Write) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut *out, run)?;
+    out.write_all(b"\n")
+}
+
+/// `name` as one part of a path: letters, digits, `-`, `_` and dots that do not lead; anything else becomes `_`.
+fn path_part(name: &str) -> String {
+    let mut part: String = name
+        .chars()
+        .take(LONGEST_PART)
+        .map(|c| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '_' })
+        .collect();
+    if part.is_empty() || part.starts_with('.') {
+        part.insert(0, '_');
+    }
+    part
+}
+
+/// Folders that go again if the writing fails: what was created is remembered from the outermost inwards.
+#[derive(Default)]
+struct Cleanup {
+    created: Vec<PathBuf>,
+}
+
+impl Cleanup {
+    fn disarm(&mut self) {
+        self.created.clear();
+    }
+}
+
+impl Drop for Cleanup {
+    fn drop(&mut self) {
+        for folder in self.created.iter().rev() {
+            for file in ["run.json", "samples.csv"] {
+                // Absent in all folders but the innermost; an error here has a worse one before it, which is reported.
+                let _ = fs::remove_file(folder.join(file));
+            }
+            // Refused where somebody else has put something there meanwhile, and rightly so.
+            let _ = fs::remove_dir(folder);
+        }
+    }
+}
+
+fn create_with_parents(folder: &Path, cleanup: &mut Cleanup) -> Result<(), WriteError> {
+    let missing: Vec<&Path> =
+        folder.ancestors().take_while(|part| !part.as_os_str().is_empty() && !part.is_dir()).collect();
+    for part in missing.into_iter().rev() {
+        match create(part, cleanup) {
+            // Another run made it just now.
+            Err(error) if error.source.kind() == io::ErrorKind::AlreadyExists && part.is_dir() => {}
+            done => done?,
+        }
+    }
+    Ok(())
+}
+
+fn create(folder: &Path, cleanup: &mut Cleanup) -> Result<(), WriteError> {
+    fs::create_dir(folder).map_err(|error| WriteError::new("create the folder", folder, error))?;
+    cleanup.created.push(folder.to_owned());
+    Ok(())
+}
+
+/// One file, down to the disk.
+fn put(path: &Path, content: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> Result<(), WriteError> {
+    let file = File::create_new(path).map_err(|error| WriteError::new("create", path, error))?;
+    let mut out = BufWriter::new(file);
+    content(&mut out).and_then(|()| out.flush()).map_err(|error| WriteError::new("write", path, error))?;
+    out.get_ref().sync_all().map_err(|error| WriteError::new("flush to the disk", path, error))
+}
+
+fn sync_folder(folder: &Path) -> Result<(), WriteError> {
+    match File::open(folder).and_then(|open| open.sync_all()) {
+        // fsync(2): some file systems do not synchronise folders and say so with EINVAL.
+        Err(error) if error.raw_os_error() == Some(Errno::EINVAL as i32) => Ok(()),
+        done => done.map_err(|error| WriteError::new("flush to the disk", folder, error)),
+    }
+}
+
+/// rename(2) replaces an empty folder only; a finished run's folder is never empty, so none is ever overwritten.
+fn rename_to_free_name(temporary: &Path, parent: &Path, stamp: &str) -> Result<PathBuf, WriteError> {
+    let mut number = 1;
+    loop {
+        let target = match number {
+            1 => parent.join(stamp),
+            _ => parent.join(format!("{stamp}-{number}")),
+        };
+        match fs::rename(temporary, &target) {
+            Ok(()) => return Ok(target),
+            Err(error) if taken(&error) && number < MOST_NAMES => number += 1,
+            Err(error) => {
+                return Err(WriteError::new("rename the finished folder to", &target, error));
+            }
+        }
+    }
+}
+
+/// Whether rename(2) says that something stands there: a filled folder, or (`ENOTDIR`) a file.
+fn taken(error: &io::Error) -> bool {
+    matches!(error.raw_os_error().map(Errno::from_raw), Some(Errno::ENOTEMPTY | Errno::EEXIST | Errno::ENOTDIR))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::testing;
+    use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
+
+    /// Every path below `folder`, relative, sorted.
+    fn tree(folder: &Path) -> Vec<String> {
+        let mut found = Vec::new();
+        let mut open = vec![folder.to_owned()];
+        while let Some(next) = open.pop() {
+            for entry in fs::read_dir(&next).unwrap() {
+                let path = entry.unwrap().path();
+                found.push(path.strip_prefix(folder).unwrap().display().to_string());
+                if path.is_dir() {
+                    open.push(path);
+                }
+            }
+        }
+        found.sort();
+        found
+    }
+
+    /// The top-level keys of a JSON object in the order in which they are written.
+    fn keys(json: &str) -> Vec<String> {
+        struct Keys;
+        impl<'de> Visitor<'de> for Keys {
+            type Value = Vec<String>;
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Vec<String>, A::Error> {
+                let mut keys = Vec::new();
+                while let Some((key, _)) = map.next_entry::<String, IgnoredAny>()? {
+                    keys.push(key);
+                }
+                Ok(keys)
+            }
+        }
+        serde_json::Deserializer::from_str(json).deserialize_map(Keys).unwrap()
+    }
+
+    #[test]
+    fn a_run_comes_back_from_its_json_as_it_was() {
+        let root = tempfile::tempdir().unwrap();
+        for run in
+            [testing::false_sharing(), testing::mutex(), testing::every_reading(), testing::poor(), testing::modelled()]
+        {
+            let folder = write(&run, root.path(), "x").unwrap();
+            let text = fs::read_to_string(folder.join("run.json")).unwrap();
+            assert_eq!(serde_json::from_str::<Run>(&text).unwrap(), run);
+            assert_eq!(
+                keys(&text),
+                [
+                    "schema_version",
+                    "tool",
+                    "command",
+                    "seed",
+                    "started_utc",
+                    "duration_s",
+                    "host",
+                    "scenario",
+                    "method",
+                    "arms",
+                    "observations",
+                    "expect",
+                    "diagnosis",
+                    "warnings",
+                ]
+            );
+        }
+    }
+
+    #[test]
+    fn the_folder_is_there_whole_and_nothing_beside_it() {
+        let root = tempfile::tempdir().unwrap();
+        let run = testing::false_sharing();
+        let out = root.path().join("deep/results");
+        let folder = write(&run, &out, "false_sharing").unwrap();
+        assert_eq!(folder, out.join("false_sharing/2026-11-24T12-34-56Z"));
+        assert_eq!(
+            tree(&out),
+            [
+                "false_sharing",
+                "false_sharing/2026-11-24T12-34-56Z",
+                "false_sharing/2026-11-24T12-34-56Z/run.json",
+                "false_sharing/2026-11-24T12-34-56Z/samples.csv",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_taken_name_gets_a_number_and_is_not_overwritten() {
+        let root = tempfile::tempdir().unwrap();
+        let mut run = testing::false_sharing();
+        let first = write(&run, root.path(), "s").unwrap();
+        let before = fs::read(first.join("run.json")).unwrap();
+        run.seed = 43;
+        let names = [(); 2].map(|()| write(&run, root.path(), "s").unwrap());
+        assert_eq!(names, ["-2", "-3"].map(|end| root.path().join(format!("s/2026-11-24T12-34-56Z{end}"))));
+        assert_eq!(fs::read(first.join("run.json")).unwrap(), before);
+        let parent = root.path().join("file");
+        fs::create_dir(&parent).unwrap();
+        fs::write(parent.join("2026-11-24T12-34-56Z"), "in the way").unwrap();
+        assert!(write(&run, root.path(), "file").unwrap().ends_with("2026-11-24T12-34-56Z-2"));
+    }
+
+    #[test]
+    fn no_name_leads_out_of_the_root() {
+        let root = tempfile::tempdir().unwrap();
+        let out = root.path().join("out");
+        let mut run = testing::false_sharing();
+        "../../2026".clone_into(&mut run.started_utc);
+        for name in ["../escape", "/etc/x", "..", ".", "", "a/b", "tab\there", &"long".repeat(200)] {
+            let folder = write(&run, &out, name).unwrap();
+            let below = folder.strip_prefix(&out).unwrap();
+            assert_eq!(below.components().count(), 2, "{name:?} gave {below:?}");
+            assert!(below.components().all(|part| matches!(part, std::path::Component::Normal(_))));
+        }
+        assert_eq!(fs::read_dir(root.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_file_in_the_way_is_named_and_nothing_is_left() {
+        let root = tempfile::tempdir().unwrap();
+        let file = root.path().join("file");
+        fs::write(&file, "mine").unwrap();
+        let error = write(&testing::false_sharing(), &file, "s").unwrap_err();
+        let message = error.to_string();
+        assert!(message.contains(&file.display().to_string()), "{message}");
+        assert!(message.contains("(ENOTDIR)") || message.contains("(EEXIST)"), "{message}");
+        assert!(message.contains("a file stands where a folder is needed"), "{message}");
+        assert_eq!((tree(root.path()), fs::read(&file).unwrap()), (vec!["file".to_owned()], b"mine".to_vec()));
+    }
+
+    #[test]
+    fn a_failure_half_way_takes_back_what_was_made() {
+        let root = tempfile::tempdir().unwrap();
+        let mut cleanup = Cleanup::default();
+        let parent = root.path().join("results/s");
+        create_with_parents(&parent, &mut cleanup).unwrap();
+        let temporary = parent.join(".x.partial");
+        create(&temporary, &mut cleanup).unwrap();
+        put(&temporary.join("run.json"), |out| out.write_all(b"{")).unwrap();
+        let full = put(&temporary.join("samples.csv"), |out| {
+            out.write_all(b"arm")?;
+            Err(io::Error::from_raw_os_error(Errno::ENOSPC as i32))
+        });
+        let message = full.unwrap_err().to_string();
+        assert!(message.contains("(ENOSPC); make room there"), "{message}");
+        drop(cleanup);
+        assert_eq!(tree(root.path()), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_folder_that_may_not_be_written_is_an_error_with_its_cure() {
+        // The kernel's own file system refuses new folders to everybody, root included.
+        let error = write(&testing::false_sharing(), Path::new("/proc/self"), "s").unwrap_err();
+        assert_eq!((error.action, error.path.as_path()), ("create the folder", Path::new("/proc/self/s")));
+        let message = WriteError::new("create", Path::new("/x"), io::Error::from_raw_os_error(Errno::EROFS as i32));
+        assert_eq!(
+            message.to_string(),
+            "cannot create `/x`: Read-only file system (EROFS); name a folder that you may write to with --out DIR"
+        );
+    }
+}

@@ -1,0 +1,18 @@
+//! How a finished run is shown and kept. Nothing is computed here: every figure stands in [`record::Run`] already, and
+//! this module rounds it, sets it beside its interval and puts it where a reader looks for it.
+//!
+//! [`terminal`] is the page on standard output, [`files`] what stays on disk, [`progress`] what is seen while the run
+//! goes on (standard error), [`code`] the listings of `run --show-code`.
+
+pub(crate) mod code;
+mod figures;
+pub(crate) mod files;
+mod page;
+pub(crate) mod progress;
+mod samples;
+pub(crate) mod style;
+mod table;
+pub(crate) mod terminal;
+#[cfg(test)]
+mod testing;
+mod text;

@@ -1,0 +1,360 @@
+//! Runs made by hand, with figures as a machine of two virtual CPUs gives them.
+
+use record::*;
+use std::collections::BTreeMap;
+
+/// An estimate and its ends.
+pub(super) fn interval(median: f64, low: f64, high: f64) -> Interval {
+    Interval { median, low, high }
+}
+
+/// False sharing on a machine without hardware counters: three variants and every reference.
+pub(super) fn false_sharing() -> Run {
+    let mut arms = vec![
+        arm("packed", Kind::Variant, 16, interval(23.12, 21.94, 24.31), Some(interval(69.7, 65.2, 73.9))),
+        arm("padded-64", Kind::Variant, 128, interval(0.3318, 0.3289, 0.3352), Some(interval(1.0, 1.0, 1.0))),
+        arm("padded-128", Kind::Variant, 256, interval(0.3331, 0.3294, 0.3371), Some(interval(1.004, 0.992, 1.018))),
+        arm("solo:counter", Kind::Solo, 16, interval(0.3302, 0.3281, 0.3329), None),
+        arm("unshared:packed", Kind::Unshared, 16, interval(0.3325, 0.3297, 0.3358), None),
+        arm("control", Kind::Control, 16, interval(23.31, 22.08, 24.4), None),
+    ];
+    arms[3].workers.truncate(1);
+    arms[0].roles[0].contention =
+        Contention { solo: Some(interval(70.0, 66.1, 74.2)), unshared: Some(interval(69.5, 65.3, 73.6)) };
+    arms[0].other_regimes =
+        vec![OtherRegime { transfer_ns: Some(214.2), ns_per_op: interval(2.041, 2.041, 2.041), repetitions: 1 }];
+    arms[0].repetitions = RepetitionCount { kept: 8, spoiled: 1, other_regime: 1 };
+    let observations = observations(&arms);
+    Run {
+        schema_version: SCHEMA_VERSION,
+        tool: Tool { version: "0.1.0".to_owned(), commit: Some("4975650".to_owned()) },
+        command: "coordinator run scenarios/false_sharing.toml".to_owned(),
+        seed: 42,
+        started_utc: "2026-11-24T12:34:56Z".to_owned(),
+        duration_s: 7.83,
+        host: host(),
+        scenario: ScenarioText {
+            title: "False sharing".to_owned(),
+            question: "What do two independent counters cost each other when they sit in one cache line?".to_owned(),
+            path: "scenarios/false_sharing.toml".to_owned(),
+            sha256: "5f3c1a90b7de44c2a1f09be3d6c85e7714ab2290c8f35d6e9b017f42aa6d3c58".to_owned(),
+            text: "title = \"False sharing\"\n".to_owned(),
+        },
+        method: method(),
+        arms,
+        observations,
+        expect: vec![ExpectOutcome {
+            claim: "ns_per_op(packed) >= 3 * ns_per_op(padded-64)".to_owned(),
+            state: ExpectState::Holds,
+            seen: Some(interval(69.7, 65.2, 73.9)),
+            why: "the whole interval of the ratio lies above 3".to_owned(),
+        }],
+        diagnosis: vec![diagnosis()],
+        warnings: vec![Warning {
+            id: "no_pmu".to_owned(),
+            text: "this machine has no hardware counters".to_owned(),
+            advice: "cache misses can be counted on bare metal, or in a VM that passes the PMU through".to_owned(),
+        }],
+    }
+}
+
+/// Two processes at one mutex, in two variants, and a third that nobody has to wait at.
+pub(super) fn mutex() -> Run {
+    let mut run = false_sharing();
+    "Two processes, one lock".clone_into(&mut run.scenario.title);
+    for arm in &mut run.arms {
+        arm.locks = vec![lock(38_123_456, 18_345_012)];
+    }
+    run.arms[2].locks = vec![LockSummary {
+        contended: 0,
+        wait_ns: None,
+        wait_ns_all: None,
+        masked: 0,
+        hold_ns: None,
+        by_worker: Vec::new(),
+        ..lock(99_123_456, 0)
+    }];
+    run.arms[1].locks[0].waits_lost = 3;
+    run.arms[1].locks[0].owner_died = 1;
+    run
+}
+
+/// Every state that a reading can have, over the variants' two headline counters.
+pub(super) fn every_reading() -> Run {
+    let mut run = false_sharing();
+    let denied = Reading::Denied {
+        why: "perf_event_paranoid is 4".to_owned(),
+        cure: "sudo sysctl kernel.perf_event_paranoid=2".to_owned(),
+    };
+    count(&mut run, 0, "l1d_load_misses", Reading::Counted { value: 91_234 }, Some(0.02137));
+    count(&mut run, 0, "llc_load_misses", Reading::Scaled { value: 812, ratio: 0.63 }, Some(0.00019));
+    count(&mut run, 1, "l1d_load_misses", Reading::NotScheduled, None);
+    count(&mut run, 1, "llc_load_misses", denied, None);
+    count(&mut run, 2, "l1d_load_misses", Reading::Counted { value: 0 }, Some(0.0));
+    count(&mut run, 2, "llc_load_misses", Reading::Counted { value: 3 }, None);
+    run.arms[3].roles[0].counters.clear();
+    run
+}
+
+/// A run in which one arm cannot be placed, one kept too little, and nothing can be concluded.
+pub(super) fn poor() -> Run {
+    let mut run = false_sharing();
+    for (index, state, why) in [
+        (1, ArmState::NotApplicable, "needs 4 CPUs, this host has 2; `oversubscribe = true` would share them"),
+        (2, ArmState::Unresolved, "2 of 10 repetitions kept in one regime, 3 are needed"),
+    ] {
+        let arm = &mut run.arms[index];
+        arm.state = state;
+        arm.why = Some(why.to_owned());
+        (arm.ns_per_op, arm.ratio_to_best, arm.slice_ns_per_op, arm.ops_per_second) = (None, None, None, None);
+        arm.repetitions = RepetitionCount { kept: 0, spoiled: 0, other_regime: 0 };
+        (arm.roles, arm.workers) = (Vec::new(), Vec::new());
+    }
+    run.arms[2].repetitions = RepetitionCount { kept: 2, spoiled: 7, other_regime: 1 };
+    run.arms[0].ratio_to_best = None;
+    run.method.resolution = None;
+    run.method.control = None;
+    run.method.headline_regime = None;
+    run.method.extended = true;
+    run.expect[0].state = ExpectState::Undecided;
+    run.expect[0].seen = None;
+    run.diagnosis = vec![Diagnosis {
+        kind: "none".to_owned(),
+        severity: Severity::None,
+        text: "nothing that this run could resolve".to_owned(),
+        evidence: Vec::new(),
+        cure: String::new(),
+        expected_gain: None,
+        ..diagnosis()
+    }];
+    run
+}
+
+/// Measured counters with what a model says of them beside.
+pub(super) fn modelled() -> Run {
+    let mut run = every_reading();
+    for arm in &mut run.arms[..2] {
+        if let Some(counter) = arm.roles[0].counters.get_mut("l1d_load_misses") {
+            counter.modelled = Some(Modelled { value: 8_765_432.0, per_op: 0.4711 });
+        }
+    }
+    run.diagnosis[0].evidence.push(Evidence {
+        name: "ownership transfers per op".to_owned(),
+        value: Some(0.8642),
+        unit: String::new(),
+        source: "modelled".to_owned(),
+    });
+    run
+}
+
+fn count(run: &mut Run, arm: usize, name: &str, reading: Reading, per_op: Option<f64>) {
+    let measured = Measured { reading, per_op, per_second: per_op.map(|n| n * 4.3e7) };
+    run.arms[arm].roles[0].counters.insert(name.to_owned(), CounterSummary { measured, modelled: None });
+}
+
+fn host() -> Host {
+    Host {
+        hostname: "lab-1".to_owned(),
+        kernel: "6.18.0".to_owned(),
+        cpu_model: "AMD EPYC 7B13".to_owned(),
+        hypervisor: Some("KVM".to_owned()),
+        cpus: 2,
+        llc_groups: 1,
+        nodes: 1,
+        sockets: 1,
+        line_bytes: 64,
+        ticks_per_second: 2.449_999e9,
+        perf_event_paranoid: Some(2),
+        stolen_share: Some(0.0123),
+    }
+}
+
+fn method() -> Method {
+    let regime = |number, transfer_ns, repetitions| Regime {
+        number,
+        transfer_ns: Some(transfer_ns),
+        core_speed: 1021.5,
+        repetitions,
+    };
+    Method {
+        interval: "bootstrap over blocks".to_owned(),
+        level: 0.95,
+        slice_us: 500.0,
+        resolution: Some(0.031),
+        control: Some(interval(1.008, 0.988, 1.031)),
+        watching_cost: Some(0.0042),
+        headline_regime: Some(regime(0, 57.3, 58)),
+        regimes: vec![regime(0, 57.3, 58), regime(1, 214.2, 1)],
+        blocks: 10,
+        extended: false,
+    }
+}
+
+fn diagnosis() -> Diagnosis {
+    let evidence = |name: &str, value, unit: &str, source: &str| Evidence {
+        name: name.to_owned(),
+        value,
+        unit: unit.to_owned(),
+        source: source.to_owned(),
+    };
+    Diagnosis {
+        kind: "false_sharing".to_owned(),
+        severity: Severity::High,
+        text: "hits[0] and hits[1] are written by different workers but lie in one cache line, so each write takes \
+               the line away from the other worker."
+            .to_owned(),
+        arms: vec!["packed".to_owned()],
+        fields: vec!["hits".to_owned()],
+        roles: vec!["counter".to_owned()],
+        evidence: vec![
+            evidence("ns per op, packed over padded-64", Some(69.68), "×", "measured"),
+            evidence("distance of hits[0] and hits[1]", Some(8.0), "bytes", "layout"),
+            evidence("L1D load misses per op", None, "", "missing: this machine has no hardware counters"),
+        ],
+        cure: "give each element a line of its own: placement = { pad = 64 }".to_owned(),
+        expected_gain: Some(Gain { arm: "padded-64".to_owned(), ratio: interval(69.7, 65.2, 73.9) }),
+    }
+}
+
+fn arm(name: &str, kind: Kind, bytes: u64, ns: Interval, ratio_to_best: Option<Interval>) -> ArmSummary {
+    let rate = |share: f64| Some(interval(share * 1e9 / ns.median, share * 1e9 / ns.high, share * 1e9 / ns.low));
+    let worker = |index, share| WorkerSummary {
+        index,
+        role: "counter".to_owned(),
+        cpu: index,
+        ns_per_op: Some(ns),
+        ops_per_second: rate(share),
+    };
+    let unsupported = CounterSummary {
+        measured: Measured {
+            reading: Reading::Unsupported { why: "no hardware counters (ENOENT)".to_owned() },
+            per_op: None,
+            per_second: None,
+        },
+        modelled: None,
+    };
+    let counters = ["l1d_load_misses", "llc_load_misses"].map(|name| (name.to_owned(), unsupported.clone()));
+    ArmSummary {
+        name: name.to_owned(),
+        kind,
+        state: ArmState::Measured,
+        why: None,
+        mask: "co-running".to_owned(),
+        variant: name.split(':').next_back().unwrap_or(name).to_owned(),
+        sweep: BTreeMap::new(),
+        bytes,
+        layout: (0..2)
+            .map(|element| LayoutRow {
+                field: "hits".to_owned(),
+                element,
+                offset: u64::from(element) * bytes / 2,
+                bytes: 8,
+                line: u64::from(element) * bytes / 2 / 64,
+                writers: vec![element],
+                readers: Vec::new(),
+            })
+            .collect(),
+        regime_transfer_ns: Some(57.3),
+        repetitions: RepetitionCount { kept: 10, spoiled: 0, other_regime: 0 },
+        lost_share: if name == "packed" { 0.031 } else { 0.0021 },
+        other_regimes: Vec::new(),
+        headline_role: "counter".to_owned(),
+        ns_per_op: Some(ns),
+        slice_ns_per_op: Some(Quantiles { p10: ns.low * 0.8, p50: ns.median, p90: ns.high * 1.1 }),
+        ops_per_second: rate(2.0),
+        ratio_to_best,
+        roles: vec![RoleSummary {
+            role: "counter".to_owned(),
+            ns_per_op: Some(ns),
+            slowest_worker_ns_per_op: Some(ns),
+            ops_per_second: rate(2.0),
+            fairness_jain: Some(0.9981),
+            contention: Contention::default(),
+            counters: counters.into_iter().collect(),
+        }],
+        workers: vec![worker(0, 1.02), worker(1, 0.98)],
+        locks: Vec::new(),
+    }
+}
+
+fn lock(acquisitions: u64, contended: u64) -> LockSummary {
+    let wait =
+        |count, p50, p99, max| Percentiles { count, min: 61, mean: 431.25, p50, p90: 2 * p50, p99, p999: 4 * p99, max };
+    let by_worker = (0..2)
+        .map(|worker| LockWorker {
+            worker,
+            role: "counter".to_owned(),
+            acquisitions: acquisitions / 2,
+            contended: contended / 2,
+            wait_ns: Some(wait((contended / 2).saturating_sub(6), 312, 4_127, 190_123)),
+        })
+        .collect();
+    LockSummary {
+        lock: "m".to_owned(),
+        kind: "pthread".to_owned(),
+        acquisitions,
+        contended,
+        wait_ns: Some(wait(contended.saturating_sub(12), 312, 4_127, 190_123)),
+        wait_ns_all: Some(wait(contended, 312, 4_127, 4_190_123)),
+        masked: 12,
+        waits_lost: 0,
+        hold_ns: Some(wait(1000, 21, 48, 1_203)),
+        handoffs: acquisitions / 11,
+        longest_run: 48_123,
+        owner_died: 0,
+        by_worker,
+    }
+}
+
+/// Two blocks of every arm, each of its workers; one repetition of the first arm spoiled.
+fn observations(arms: &[ArmSummary]) -> Vec<Observation> {
+    let mut seen = Vec::new();
+    for block in 0..2 {
+        for arm in arms {
+            for worker in &arm.workers {
+                let ns = worker.ns_per_op.map(|ns| ns.median * (1.0 + 0.013 * f64::from(block)));
+                let spoiled =
+                    if arm.name == "packed" && block == 1 { vec!["lost_time".to_owned()] } else { Vec::new() };
+                seen.push(observation(arm, block, worker, ns, spoiled));
+            }
+        }
+    }
+    seen
+}
+
+fn observation(
+    arm: &ArmSummary,
+    block: u32,
+    worker: &WorkerSummary,
+    ns_per_op: Option<f64>,
+    spoiled: Vec<String>,
+) -> Observation {
+    let counters = [
+        ("context_switches".to_owned(), Reading::Counted { value: 2 }),
+        ("l1d_load_misses".to_owned(), Reading::Unsupported { why: "no hardware counters (ENOENT)".to_owned() }),
+    ];
+    Observation {
+        arm: arm.name.clone(),
+        block,
+        worker: worker.index,
+        role: worker.role.clone(),
+        pid: Some(4000 + worker.index as i32),
+        tid: None,
+        cpu: worker.cpu,
+        passes: 4_312_345,
+        kept_passes: 4_201_234,
+        kept_ns: 97_213_456.789,
+        lost_ns: 1_500_000.125,
+        blocked_ns: 0.0,
+        window_ns: 100_000_123.4,
+        ns_per_op,
+        slice_ns_per_op: Vec::new(),
+        transfer_before_ns: Some(57.1),
+        transfer_after_ns: Some(57.9),
+        core_speed: 1021.5,
+        regime: spoiled.is_empty().then_some(0),
+        spoiled,
+        counters: counters.into_iter().collect(),
+        locks: Vec::new(),
+    }
+}
