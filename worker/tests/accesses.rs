@@ -156,7 +156,7 @@ fn every_step_repeated_is_made_as_often_as_it_is_written() {
 
 #[test]
 fn a_bump_is_never_one_instruction() {
-    let compiled = compile(&program([support::access(AccessKind::Bump, 64)]));
+    let compiled = compile(&program([support::access(AccessKind::Bump, 0)]));
     let decoded = decode(compiled.code(), compiled.called()).expect("decodes");
     assert_eq!(decoded.events.len() as u64, 2 * compiled.unroll());
 }
