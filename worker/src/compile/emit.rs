@@ -2,9 +2,9 @@
 //!
 //! Shape of the function: load what is carried; head: the passes of one iteration, each operation in order; count
 //! down; where a pass can block, look at the context's `break_now`; back to the head. At the end store what is carried
-//! and return the passes not made.
+//! and the passes not made (a returned value would be bound to a register, which costs the loop a move an iteration).
 
-use super::private::{Carried, GAVE_UP, Private, same_group};
+use super::private::{Carried, GAVE_UP, LEFT, Private, same_group};
 use super::{Hooks, cpu};
 use cranelift_codegen::Context;
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -17,10 +17,9 @@ use cranelift_jit::JITModule;
 use cranelift_module::Module;
 use plan::{AccessKind, Address, Nanos, Op, OpKind, Width, WorkerProgram};
 
-/// Multiplier and increment of the generator of `[any]`: the 64-bit LCG of PCG (O'Neill 2014), whose upper half is
-/// good enough to pick elements. Other constants with a short period would leave elements out.
-const RANDOM_MULTIPLIER: i64 = 6_364_136_223_846_793_005;
-const RANDOM_INCREMENT: i64 = 1_442_695_040_888_963_407;
+/// Shifts of the generator of `[any]`, Marsaglia's xorshift64 (2003): a full period over all nonzero states, and no
+/// constant that would have to be loaded. A triple with a short period would leave elements out.
+const RANDOM_SHIFTS: [i64; 3] = [13, 7, 17];
 
 /// Multiplier and increment of the chain of `work`: odd, and small enough to be immediates, so that a turn is a
 /// multiplication and an addition and nothing else.
@@ -78,7 +77,6 @@ pub(super) fn emit(
 ) {
     let mut signature = module.make_signature();
     signature.params.extend([I64; 4].map(AbiParam::new));
-    signature.returns.push(AbiParam::new(I64));
     context.func.signature = signature;
     let mut builder_context = FunctionBuilderContext::new();
     let mut builder = FunctionBuilder::new(&mut context.func, &mut builder_context);
@@ -107,6 +105,7 @@ pub(super) fn emit(
         calls,
         empty_signature,
         work_ns_per_turn,
+        pass: 0,
     };
     emitter.whole(unroll);
     emitter.builder.seal_all_blocks();
@@ -128,6 +127,8 @@ struct Emitter<'a> {
     calls: &'a Calls,
     empty_signature: Signature,
     work_ns_per_turn: f64,
+    /// The pass of the iteration that is being emitted, from 0.
+    pass: u64,
 }
 
 impl Emitter<'_> {
@@ -144,12 +145,13 @@ impl Emitter<'_> {
         self.builder.switch_to_block(self.exit);
         self.store_carried();
         let left = self.builder.use_var(self.remaining);
-        self.builder.ins().return_(&[left]);
+        self.builder.ins().store(MemFlagsData::trusted(), left, self.words, byte_of(LEFT));
+        self.builder.ins().return_(&[]);
     }
 
     fn load_carried(&mut self) {
         for (position, (what, _)) in self.private.carried.iter().enumerate() {
-            let at = self.private.byte_of(position);
+            let at = byte_of(self.private.word(position));
             let value = self.builder.ins().load(type_of(*what), MemFlagsData::trusted(), self.words, at);
             self.builder.def_var(self.carried[position], value);
         }
@@ -158,7 +160,7 @@ impl Emitter<'_> {
     fn store_carried(&mut self) {
         for position in 0..self.carried.len() {
             let value = self.builder.use_var(self.carried[position]);
-            let at = self.private.byte_of(position);
+            let at = byte_of(self.private.word(position));
             self.builder.ins().store(MemFlagsData::trusted(), value, self.words, at);
         }
     }
@@ -168,6 +170,9 @@ impl Emitter<'_> {
         let remaining = self.builder.use_var(self.remaining);
         let remaining = self.builder.ins().iadd_imm_s(remaining, -(unroll as i64));
         self.builder.def_var(self.remaining, remaining);
+        if let Some(number) = self.private.position(Carried::Passes) {
+            self.update(number, |b, number| b.ins().iadd_imm_s(number, unroll as i64));
+        }
         if self.program.can_block() {
             let go_on = self.builder.create_block();
             let break_now = self.builder.ins().atomic_load(I32, MemFlagsData::trusted(), self.hook_context);
@@ -178,10 +183,7 @@ impl Emitter<'_> {
     }
 
     fn pass(&mut self, pass: u64) {
-        self.builder.set_srcloc(SourceLoc::default());
-        if let Some(number) = self.private.position(Carried::Pass) {
-            self.update(number, |b, number| b.ins().iadd_imm_s(number, 1));
-        }
+        self.pass = pass;
         let ops = &self.program.ops;
         let mut first = 0;
         for group in ops.chunk_by(same_group) {
@@ -298,15 +300,15 @@ impl Emitter<'_> {
         let address = self.sum(self.area, displacement(at));
         let seen = self.builder.ins().atomic_load(int(width), MemFlagsData::new().with_notrap(), address);
         let before = self.builder.use_var(last);
-        let same = self.builder.ins().icmp(IntCC::Equal, seen, before);
-        self.builder.ins().brif(same, spin, &[], changed, &[]);
+        let differs = self.builder.ins().icmp(IntCC::NotEqual, seen, before);
+        self.builder.ins().brif(differs, changed, &[], spin, &[]);
         self.builder.switch_to_block(spin);
         let enough = self.call(self.calls.spin, &[self.hook_context], true).expect("spin returns a word");
         self.builder.ins().brif(enough, give_up, &[], look, &[]);
         self.builder.set_cold_block(give_up);
         self.builder.switch_to_block(give_up);
         let code = self.builder.ins().iconst(I64, i64::from(step) + 1);
-        self.builder.ins().store(MemFlagsData::trusted(), code, self.words, GAVE_UP as i32 * 8);
+        self.builder.ins().store(MemFlagsData::trusted(), code, self.words, byte_of(GAVE_UP));
         self.builder.ins().jump(self.exit, &[]);
         self.builder.switch_to_block(changed);
         self.builder.def_var(last, seen);
@@ -349,9 +351,14 @@ impl Emitter<'_> {
     fn draw(&mut self, index: usize) -> Value {
         let (table, elements) = self.private.table(index);
         let random = self.private.position(Carried::Random).expect("a program with `[any]` carries its generator");
+        let [left, right, last] = RANDOM_SHIFTS;
         self.update(random, |b, state| {
-            let product = b.ins().imul_imm_s(state, RANDOM_MULTIPLIER);
-            b.ins().iadd_imm_s(product, RANDOM_INCREMENT)
+            let shifted = b.ins().ishl_imm_u(state, left);
+            let state = b.ins().bxor(state, shifted);
+            let shifted = b.ins().ushr_imm_u(state, right);
+            let state = b.ins().bxor(state, shifted);
+            let shifted = b.ins().ishl_imm_u(state, last);
+            b.ins().bxor(state, shifted)
         });
         let state = self.builder.use_var(self.carried[random]);
         let b = &mut self.builder;
@@ -360,13 +367,14 @@ impl Emitter<'_> {
         let element = b.ins().ushr_imm_u(scaled, 32);
         let byte = b.ins().ishl_imm_u(element, 3);
         let entry = b.ins().iadd(self.words, byte);
-        b.ins().load(I64, MemFlagsData::trusted(), entry, table)
+        b.ins().load(I64, MemFlagsData::trusted(), entry, byte_of(table))
     }
 
-    /// The pass's number in the width of an access.
+    /// The pass's number, from 1, in the width of an access.
     fn pass_number(&mut self, ty: Type) -> Value {
-        let variable = self.variable(Carried::Pass);
-        let number = self.builder.use_var(variable);
+        let variable = self.variable(Carried::Passes);
+        let before = self.builder.use_var(variable);
+        let number = self.builder.ins().iadd_imm_s(before, self.pass as i64 + 1);
         if ty == I64 { number } else { self.builder.ins().ireduce(ty, number) }
     }
 
@@ -403,7 +411,7 @@ impl Emitter<'_> {
 
 fn type_of(what: Carried) -> Type {
     match what {
-        Carried::Pass | Carried::Random | Carried::Work | Carried::Every(_) => I64,
+        Carried::Passes | Carried::Random | Carried::Work | Carried::Every(_) => I64,
         Carried::Expected(_, width) | Carried::LastSeen(_, width) => int(width),
     }
 }
@@ -415,6 +423,11 @@ fn int(width: Width) -> Type {
         Width::U32 => I32,
         Width::U64 => I64,
     }
+}
+
+/// Byte offset of a private word.
+fn byte_of(word: usize) -> i32 {
+    i32::try_from(word * 8).expect("a program of 2 GiB does not fit a worker's memfd")
 }
 
 fn displacement(at: u64) -> i32 {

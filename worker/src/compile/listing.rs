@@ -52,8 +52,7 @@ pub(super) fn origins(buffer: &MachBufferFinalized<Final>, program: &WorkerProgr
 
 impl Listing {
     pub(super) fn of(compiled: &CompiledLoop) -> Listing {
-        let address = compiled.code().as_ptr() as u64;
-        let lines = disassemble(compiled.code(), address, &compiled.called).into_iter().map(|(offset, text)| {
+        let lines = disassemble(compiled.code(), &compiled.called).into_iter().map(|(offset, text)| {
             let within = |origin: &&Origin| (u64::from(origin.start)..u64::from(origin.end)).contains(&offset);
             let origin = compiled.origins.iter().find(within);
             Line { offset, text, pass: origin.map_or(0, |o| o.pass), step: origin.map(|o| o.step) }
@@ -92,10 +91,12 @@ impl fmt::Display for Listing {
 
 /// Offset and text of each instruction.
 #[cfg(target_arch = "x86_64")]
-fn disassemble(code: &[u8], address: u64, called: &[(&'static str, usize)]) -> Vec<(u64, String)> {
+fn disassemble(code: &[u8], called: &[(&'static str, usize)]) -> Vec<(u64, String)> {
     use iced_x86::{Decoder, DecoderOptions, Formatter, GasFormatter, Mnemonic};
     let mut formatter = GasFormatter::new();
-    let decoder = Decoder::with_ip(64, code, address, DecoderOptions::NONE);
+    formatter.options_mut().set_uppercase_hex(false);
+    formatter.options_mut().set_branch_leading_zeros(false);
+    let decoder = Decoder::with_ip(64, code, 0, DecoderOptions::NONE);
     let line = |instruction: iced_x86::Instruction| {
         let mut text = String::new();
         formatter.format(&instruction, &mut text);
@@ -103,14 +104,14 @@ fn disassemble(code: &[u8], address: u64, called: &[(&'static str, usize)]) -> V
         if let Some((name, _)) = called.iter().find(|(_, at)| constant == Some(*at as u64)) {
             text = format!("{text}  # {name}");
         }
-        (instruction.ip() - address, text)
+        (instruction.ip(), text)
     };
     decoder.into_iter().map(line).collect()
 }
 
 /// Offset and bits of each instruction word: the lab carries no disassembler for this architecture.
 #[cfg(not(target_arch = "x86_64"))]
-fn disassemble(code: &[u8], _address: u64, _called: &[(&'static str, usize)]) -> Vec<(u64, String)> {
+fn disassemble(code: &[u8], _called: &[(&'static str, usize)]) -> Vec<(u64, String)> {
     let words = code.chunks(4).enumerate();
     words.map(|(i, w)| (i as u64 * 4, w.iter().rev().map(|b| format!("{b:02x}")).collect())).collect()
 }

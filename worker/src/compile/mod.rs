@@ -101,8 +101,8 @@ pub struct Progress {
     pub gave_up_in: Option<u32>,
 }
 
-/// The signature of the emitted function: area, context, private memory, passes to make; returns those not made.
-type Entry = unsafe extern "C" fn(*mut u8, *mut c_void, *mut u64, u64) -> u64;
+/// The signature of the emitted function: area, context, private words, passes to make.
+type Entry = unsafe extern "C" fn(*mut u8, *mut c_void, *mut u64, u64);
 
 /// A worker's program as machine code, with what it remembers between runs. Owned by the worker's own process.
 pub struct CompiledLoop {
@@ -118,7 +118,7 @@ pub struct CompiledLoop {
 }
 
 impl CompiledLoop {
-    /// Compiles one worker's program. `seed` starts the generator of `[any]`; `work_ns_per_turn` is what
+    /// Compiles one worker's program. `seed` and the worker's index start the generator of `[any]`; `work_ns_per_turn` is what
     /// [`work_turn_ns`] said on the worker's CPU, and a `work` of T takes T divided by it turns, rounded. Takes a few
     /// milliseconds: call it before the warm-up.
     ///
@@ -181,9 +181,9 @@ impl CompiledLoop {
         self.private[private::GAVE_UP] = 0;
         // SAFETY: the code outlives the call (`module` is owned by self); `private` is as long as the layout that the
         // code was emitted for; area and context are the caller's promise.
-        let left = unsafe { (self.entry)(area, context, self.private.as_mut_ptr(), passes) };
+        unsafe { (self.entry)(area, context, self.private.as_mut_ptr(), passes) };
         let gave_up_in = (self.private[private::GAVE_UP] as u32).checked_sub(1);
-        Progress { passes: passes - left, gave_up_in }
+        Progress { passes: passes - self.private[private::LEFT], gave_up_in }
     }
 
     /// The emitted code as assembly, each line with the step it came from, for `run --show-code`.

@@ -3,19 +3,26 @@
 //! | word | what |
 //! |---|---|
 //! | 0 | 0, or 1 + the step whose `wait` was given up |
-//! | 1 .. | one for each [`Carried`], in order |
+//! | 1 | passes that the last run did not make |
+//! | 2 .. | one for each [`Carried`], in order |
 //! | then | the offsets of each `[any]`, in order of the operations |
 
-use plan::{AccessKind, Address, Op, OpKind, Width, WorkerProgram};
+use plan::{AccessKind, Address, Op, OpKind, Width, WorkerIndex, WorkerProgram};
 
 /// Index of the word that tells a wait that was given up.
 pub(super) const GAVE_UP: usize = 0;
 
+/// Index of the word that tells how many passes were not made.
+pub(super) const LEFT: usize = 1;
+
+/// Index of the first carried word.
+const CARRIED: usize = 2;
+
 /// One thing that is carried from pass to pass, in a register while the loop runs.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Carried {
-    /// Number of the present pass, from 1: what `store` and `swap` write.
-    Pass,
+    /// Passes made before this iteration: what `store` and `swap` write is the present pass's number.
+    Passes,
     /// State of the generator of `[any]`.
     Random,
     /// End of the arithmetic chain of `work`.
@@ -39,6 +46,7 @@ pub(super) struct Private {
 impl Private {
     /// What `program` needs.
     pub(super) fn of(program: &WorkerProgram, seed: u64) -> Private {
+        let seed = random_state(seed, program.index);
         let mut private = Private { carried: Vec::new(), tables: Vec::new() };
         for first in groups(&program.ops).filter(|&first| program.ops[first].every > 1) {
             private.carry(Carried::Every(first), program.ops[first].every.into());
@@ -58,7 +66,7 @@ impl Private {
     fn access(&mut self, index: usize, kind: AccessKind, width: Width, at: &Address, seed: u64) {
         self.address(index, at, seed);
         match kind {
-            AccessKind::Store | AccessKind::Swap => self.carry(Carried::Pass, 0),
+            AccessKind::Store | AccessKind::Swap => self.carry(Carried::Passes, 0),
             AccessKind::Cas => self.carry(Carried::Expected(index, width), 0),
             AccessKind::Load | AccessKind::Bump | AccessKind::Add => {}
         }
@@ -82,17 +90,17 @@ impl Private {
         self.carried.iter().position(|(carried, _)| *carried == what)
     }
 
-    /// Byte offset of the word of the carried at `position`.
-    pub(super) fn byte_of(&self, position: usize) -> i32 {
-        bytes(GAVE_UP + 1 + position)
+    /// Index of the word of the carried at `position`.
+    pub(super) fn word(&self, position: usize) -> usize {
+        CARRIED + position
     }
 
-    /// Byte offset and length of the table of the operation at `index`.
-    pub(super) fn table(&self, index: usize) -> (i32, usize) {
-        let mut word = GAVE_UP + 1 + self.carried.len();
+    /// First word and length of the table of the operation at `index`.
+    pub(super) fn table(&self, index: usize) -> (usize, usize) {
+        let mut word = self.word(self.carried.len());
         for (owner, offsets) in &self.tables {
             if *owner == index {
-                return (bytes(word), offsets.len());
+                return (word, offsets.len());
             }
             word += offsets.len();
         }
@@ -103,12 +111,16 @@ impl Private {
     pub(super) fn into_words(self) -> Vec<u64> {
         let carried = self.carried.into_iter().map(|(_, first)| first);
         let tables = self.tables.into_iter().flat_map(|(_, offsets)| offsets);
-        std::iter::once(0).chain(carried).chain(tables).collect()
+        [0; CARRIED].into_iter().chain(carried).chain(tables).collect()
     }
 }
 
-fn bytes(word: usize) -> i32 {
-    i32::try_from(word * 8).expect("a program of 2 GiB does not fit a worker's memfd")
+/// A nonzero state for the generator of `[any]`, different for each worker (SplitMix64's finaliser, Steele 2014).
+fn random_state(seed: u64, worker: WorkerIndex) -> u64 {
+    let mut state = seed.wrapping_add((u64::from(worker.0) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    state = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    state = (state ^ (state >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    (state ^ (state >> 31)).max(1)
 }
 
 /// Index of the first operation of each step: the operations of one step (`[all]`) share one `every`.
