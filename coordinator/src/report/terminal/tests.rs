@@ -162,7 +162,8 @@ fn locks_say_how_long_and_whom() {
     let shown = flat(&page);
     for wanted in [
         "[1] nobody had to wait",
-        "packed, lock m: 12 waits left out because some worker was off its CPU meanwhile (longest of all waits: 4 190 123 ns;",
+        "packed, lock m: 12 waits left out because some worker was off its CPU meanwhile",
+        "(longest of all waits: 4 190 123 ns;",
         "padded-64, lock m: 3 waits found the log full",
         "padded-64, lock m: 1 acquisition found the previous owner dead",
         "packed, lock m: held for 21 ns (p50), 48 ns (p99), 1203 ns at most.",
