@@ -1,0 +1,151 @@
+//! Running the real program on real files, and looking for what it may have left.
+#![allow(dead_code)] // each test binary uses a part
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// A scenario that is quick: two workers, two layouts.
+pub const QUICK: &str = r#"
+title = "Quick"
+question = "Does it run?"
+[measure]
+window = "20ms"
+warm_up = "2ms"
+repetitions = 3
+[field.hits]
+type = "u64"
+each = "worker"
+[[variant]]
+name = "packed"
+placement = "packed"
+[[variant]]
+name = "padded"
+placement = { pad = 128 }
+[[role]]
+name = "counter"
+workers = 2
+loop = ["bump hits[me]"]
+"#;
+
+/// A folder of its own for one test: a scenario file and a place for results.
+pub struct Bench {
+    folder: tempfile::TempDir,
+}
+
+impl Bench {
+    pub fn new(scenario: &str) -> Bench {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("case.toml"), scenario).unwrap();
+        Bench { folder }
+    }
+
+    pub fn scenario(&self) -> PathBuf {
+        self.folder.path().join("case.toml")
+    }
+
+    pub fn results(&self) -> PathBuf {
+        self.folder.path().join("results")
+    }
+
+    /// `coordinator run` on the scenario, results in the folder.
+    pub fn run(&self) -> Command {
+        let mut command = coordinator();
+        command.arg("run").arg(self.scenario()).arg("--out").arg(self.results());
+        command
+    }
+
+    /// The one folder that a run left.
+    pub fn only_result(&self) -> PathBuf {
+        let scenario = self.results().join("case");
+        let folders: Vec<PathBuf> = std::fs::read_dir(&scenario).unwrap().map(|e| e.unwrap().path()).collect();
+        assert_eq!(folders.len(), 1, "{folders:?}");
+        folders[0].clone()
+    }
+}
+
+pub fn coordinator() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_coordinator"));
+    command.env_remove("NO_COLOR").env("COLUMNS", "80").stdin(Stdio::null());
+    command
+}
+
+pub fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+pub fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+/// Whether a test that needs `what` may skip. With `LAB_NO_SKIPS` set, as `.ci/run` does, it may not.
+pub fn skip(what: &str) {
+    assert!(std::env::var_os("LAB_NO_SKIPS").is_none(), "may not skip here: {what}");
+    eprintln!("skipped: {what}");
+}
+
+pub fn is_root() -> bool {
+    nix::unistd::geteuid().is_root()
+}
+
+/// A worker process of one coordinator, found in procfs.
+#[derive(Clone, Debug)]
+pub struct Worker {
+    pub pid: i32,
+    pub segment: String,
+    pub index: u32,
+}
+
+/// The workers of the coordinator with that pid.
+pub fn workers_of(coordinator: u32) -> Vec<Worker> {
+    let processes = std::fs::read_dir("/proc").unwrap().filter_map(|e| e.ok()?.file_name().to_str()?.parse::<i32>().ok());
+    processes
+        .filter_map(|pid| {
+            let line = std::fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+            let words: Vec<&str> = std::str::from_utf8(&line).ok()?.split('\0').collect();
+            let [_, "__worker", segment, index, _, parent, ..] = words[..] else { return None };
+            (parent == coordinator.to_string())
+                .then(|| Worker { pid, segment: segment.to_owned(), index: index.parse().unwrap() })
+        })
+        .collect()
+}
+
+/// Waits until `found` gives something; panics after `limit`.
+pub fn within<T>(limit: Duration, what: &str, mut found: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + limit;
+    loop {
+        if let Some(found) = found() {
+            return found;
+        }
+        assert!(Instant::now() < deadline, "not within {limit:?}: {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// A started run, and its workers once they are in a window: their segment has no name any more.
+pub fn in_a_window(mut command: Command) -> (Child, Vec<Worker>) {
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let workers = within(Duration::from_secs(20), "two workers in a window", || {
+        let workers = workers_of(child.id());
+        (workers.len() == 2 && !has_name(&workers[0].segment)).then_some(workers)
+    });
+    // Past the probes and the warm-up of the scenarios that use this.
+    std::thread::sleep(Duration::from_millis(150));
+    (child, workers)
+}
+
+pub fn has_name(segment: &str) -> bool {
+    Path::new("/dev/shm").join(segment).exists()
+}
+
+/// Asserts that none of these processes lives (a zombie nobody reaps counts as gone) and their segment has no name.
+pub fn assert_gone(workers: &[Worker], limit: Duration) {
+    within(limit, "workers gone", || {
+        let alive = workers.iter().any(|w| {
+            let stat = std::fs::read_to_string(format!("/proc/{}/stat", w.pid)).unwrap_or_default();
+            stat.contains("coordinator") && !stat.contains(") Z ") || stat.contains("(exe) ") && !stat.contains(") Z ")
+        });
+        (!alive).then_some(())
+    });
+    assert!(workers.iter().all(|w| !has_name(&w.segment)));
+}

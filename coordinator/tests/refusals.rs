@@ -1,0 +1,122 @@
+//! What the program will not do: it says where, why and what to do, with the right status, and creates nothing.
+
+mod common;
+
+use common::{Bench, QUICK, coordinator, is_root, skip, stderr, stdout};
+use std::process::{Command, Output};
+
+fn refused(scenario: &str) -> (Bench, Output) {
+    let bench = Bench::new(scenario);
+    let output = bench.run().output().unwrap();
+    (bench, output)
+}
+
+#[track_caller]
+fn assert_refused(scenario: &str, expected: &[&str]) {
+    let (bench, output) = refused(scenario);
+    let text = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    for part in expected {
+        assert!(text.contains(part), "{part:?} is not in:\n{text}");
+    }
+    assert!(text.contains("case.toml:"), "names the file and the line:\n{text}");
+    assert!(stdout(&output).is_empty());
+    assert!(!bench.results().exists(), "nothing is created");
+}
+
+#[test]
+fn impossible_scenarios_are_refused_with_file_line_and_cure() {
+    assert_refused(&QUICK.replace("window = ", "windw = "), &["windw", "window"]);
+    assert_refused(&QUICK.replace("\"20ms\"", "\"0ms\""), &["0ms", "1ms"]);
+    assert_refused(&QUICK.replace("pad = 128", "pad = 100"), &["100", "power of two"]);
+    assert_refused(&QUICK.replace("bump hits[me]", "bump hots[me]"), &["hots", "hits"]);
+    assert_refused(&QUICK.replace("repetitions = 3", "repetitions = true"), &["true"]);
+    assert_refused(&QUICK.replace("workers = 2", "workers = 2\ncpus = [0, 4000]"), &["4000"]);
+    assert_refused(&QUICK.replace("title = \"Quick\"", "title = "), &["title"]);
+}
+
+#[test]
+fn overlapping_offsets_are_refused() {
+    let scenario = QUICK.replace("placement = \"packed\"", "placement = { offsets = { hits = [0, 4] } }");
+    assert_refused(&scenario, &["hits", "overlap"]);
+}
+
+#[test]
+fn a_missing_file_and_a_bad_flag_are_usage_errors() {
+    let missing = coordinator().args(["run", "no-such-file.toml"]).output().unwrap();
+    assert_eq!(missing.status.code(), Some(2));
+    assert!(stderr(&missing).contains("no-such-file.toml"));
+    let bench = Bench::new(QUICK);
+    for (arguments, part) in [
+        (["--only", "pakced"], "packed"),
+        (["--window", "0ms"], "--window"),
+        (["--workers", "0"], "--workers"),
+        (["--cpus", "0,99999"], "99999"),
+        (["--repetitions", "many"], "--repetitions"),
+    ] {
+        let output = bench.run().args(arguments).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(part), "{arguments:?}: {}", stderr(&output));
+    }
+    assert!(!bench.results().exists());
+}
+
+#[test]
+fn a_host_with_too_few_cpus_is_told_so_with_status_4() {
+    let bench = Bench::new(QUICK);
+    let mut run = Command::new("taskset");
+    run.args(["-c", "0"]).arg(env!("CARGO_BIN_EXE_coordinator")).arg("run").arg(bench.scenario());
+    run.arg("--out").arg(bench.results());
+    let Ok(output) = run.output() else { return skip("taskset is not installed") };
+    assert_eq!(output.status.code(), Some(4), "{}", stderr(&output));
+    assert!(stderr(&output).contains("oversubscribe"), "{}", stderr(&output));
+    assert!(!bench.results().exists());
+}
+
+#[test]
+fn a_cpu_taken_away_is_named() {
+    let bench = Bench::new(&QUICK.replace("workers = 2", "workers = 2\ncpus = [0, 1]"));
+    let mut run = Command::new("taskset");
+    run.args(["-c", "0"]).arg(env!("CARGO_BIN_EXE_coordinator")).arg("run").arg(bench.scenario());
+    let Ok(output) = run.output() else { return skip("taskset is not installed") };
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    let text = stderr(&output);
+    assert!(text.contains("CPU 1") && (text.contains("cpuset") || text.contains("affinity")), "{text}");
+}
+
+#[test]
+fn a_full_shared_memory_folder_is_an_error_and_no_signal() {
+    if !is_root() {
+        return skip("mounting a small /dev/shm needs root");
+    }
+    let bench = Bench::new(&QUICK.replace("each = \"worker\"", "each = \"worker\"\n[field.big]\ntype = \"u64\"\ncount = 65536").replace(
+        "bump hits[me]\"",
+        "bump hits[me]\", \"load big[any]\"",
+    ));
+    let script = "mount -t tmpfs -o size=64k tmpfs /dev/shm && exec \"$0\" \"$@\"";
+    let mut run = Command::new("unshare");
+    run.args(["-m", "sh", "-c", script]).arg(env!("CARGO_BIN_EXE_coordinator")).arg("run").arg(bench.scenario());
+    run.arg("--out").arg(bench.results());
+    let output = run.output().unwrap();
+    let text = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("/dev/shm has no room") && text.contains("ENOSPC"), "{text}");
+}
+
+#[test]
+fn results_that_cannot_be_written_are_an_error_after_the_table() {
+    let bench = Bench::new(QUICK);
+    std::fs::write(bench.results(), b"in the way").unwrap();
+    let output = bench.run().output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(stderr(&output).contains("results"), "{}", stderr(&output));
+    assert!(stdout(&output).contains("packed"), "what was measured is shown all the same");
+}
+
+#[test]
+fn the_hidden_subcommand_is_not_for_users() {
+    let output = coordinator().arg("__worker").output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let output = coordinator().args(["__worker", "contention-lab-0", "0", "1", "1"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "whose parent it is not");
+}
