@@ -8,17 +8,9 @@ use crate::{memory, placement, read, roles};
 use plan::{Case, Nanos, Strategy};
 
 /// Reads the arm's case. What is refused stands in `context`; the case is then a stand-in that lets reading go on.
-pub(crate) fn read(
-    context: &mut Context,
-    root: &Table,
-    outline: &Outline,
-    applied: &Applied,
-    window: Nanos,
-) -> Case {
-    let oversubscribe = root
-        .get("oversubscribe")
-        .and_then(|node| read::boolean(context, node, "oversubscribe"))
-        .unwrap_or(false);
+pub(crate) fn read(context: &mut Context, root: &Table, outline: &Outline, applied: &Applied, window: Nanos) -> Case {
+    let oversubscribe =
+        root.get("oversubscribe").and_then(|node| read::boolean(context, node, "oversubscribe")).unwrap_or(false);
     let placement = placement::read(context, applied, outline);
     let mut fields = memory::fields(context, root);
     let mut locks = memory::locks(context, root);
@@ -26,17 +18,7 @@ pub(crate) fn read(
         fields.iter_mut().for_each(|field| field.at = None);
         locks.iter_mut().for_each(|lock| lock.at = None);
     }
-    let declared = roles::Declared {
-        fields: &fields,
-        locks: &locks,
-        placeholders: &applied.placeholders,
-    };
+    let declared = roles::Declared { fields: &fields, locks: &locks, placeholders: &applied.placeholders };
     let roles = roles::read(context, root, &declared, window);
-    Case {
-        fields,
-        locks,
-        roles,
-        placement,
-        oversubscribe,
-    }
+    Case { fields, locks, roles, placement, oversubscribe }
 }

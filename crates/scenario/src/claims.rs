@@ -30,11 +30,7 @@ impl Scope {
             None => names.push(name),
         };
         add("control".to_owned(), None);
-        let waits = |role: &plan::Role| {
-            role.steps
-                .iter()
-                .any(|step| matches!(step.action, Action::Wait(_)))
-        };
+        let waits = |role: &plan::Role| role.steps.iter().any(|step| matches!(step.action, Action::Wait(_)));
         let roles = arms.first().map_or(&[][..], |arm| &arm.case.roles);
         for role in roles {
             let why = match () {
@@ -44,67 +40,38 @@ impl Scope {
             };
             add(format!("solo:{}", role.name), why);
         }
-        for (index, variant) in arms
-            .iter()
-            .map(|arm| arm.variant.as_str())
-            .collect::<Vec<_>>()
-            .iter()
-            .enumerate()
-        {
+        for (index, variant) in arms.iter().map(|arm| arm.variant.as_str()).collect::<Vec<_>>().iter().enumerate() {
             let why = match () {
-                () if left_out(Baseline::Unshared) => {
-                    Some("[measure] baselines leaves `unshared` out")
-                }
+                () if left_out(Baseline::Unshared) => Some("[measure] baselines leaves `unshared` out"),
                 () if roles.iter().any(waits) => {
                     Some("one role waits for another here, so each needs the other's word")
                 }
-                () if arms[0].variant != *variant => {
-                    Some("baselines are made of the first variant alone")
-                }
+                () if arms[0].variant != *variant => Some("baselines are made of the first variant alone"),
                 () => None,
             };
             if arms[..index].iter().all(|arm| arm.variant != *variant) {
                 add(format!("unshared:{variant}"), why);
             }
         }
-        Scope {
-            arms: names,
-            roles: outline.roles.clone(),
-            locks: outline.locks.clone(),
-            absent,
-        }
+        Scope { arms: names, roles: outline.roles.clone(), locks: outline.locks.clone(), absent }
     }
 }
 
 /// Reads every `[[expect]]`.
 pub(crate) fn read(context: &mut Context, root: &Table, scope: &Scope) -> Vec<Expect> {
-    root.listed("expect")
-        .filter_map(|(node, table)| expect(context, node, table, scope))
-        .collect()
+    root.listed("expect").filter_map(|(node, table)| expect(context, node, table, scope)).collect()
 }
 
 fn expect(context: &mut Context, header: &Node, table: &Table, scope: &Scope) -> Option<Expect> {
     let when = table.get("when").map(|node| when(context, node));
     let Some(node) = table.get("claim") else {
-        let problem =
-            Problem::at(&header.place, "an [[expect]] without a claim").label("`claim` is missing");
+        let problem = Problem::at(&header.place, "an [[expect]] without a claim").label("`claim` is missing");
         context.refuse(problem.cure(GRAMMAR));
         return None;
     };
-    let text = read::string(
-        context,
-        node,
-        "claim",
-        "a claim in quotes",
-        "\"ns_per_op(packed) >= 3 * ns_per_op(padded)\"",
-    )?;
-    let mut reader = ClaimReader {
-        context,
-        node,
-        text,
-        at: 0,
-        scope,
-    };
+    let text =
+        read::string(context, node, "claim", "a claim in quotes", "\"ns_per_op(packed) >= 3 * ns_per_op(padded)\"")?;
+    let mut reader = ClaimReader { context, node, text, at: 0, scope };
     let left = reader.term()?;
     let op = reader.relation()?;
     let right = reader.right()?;
@@ -113,13 +80,7 @@ fn expect(context: &mut Context, header: &Node, table: &Table, scope: &Scope) ->
         Some(when) => Some(when?),
         None => None,
     };
-    Some(Expect {
-        text: words::squeezed(text),
-        left,
-        op,
-        right,
-        when,
-    })
+    Some(Expect { text: words::squeezed(text), left, op, right, when })
 }
 
 /// Reads a claim from left to right.
@@ -136,16 +97,8 @@ impl<'a> ClaimReader<'a> {
         self.context.texts.within(self.node, self.text, range)
     }
 
-    fn refuse<T>(
-        &mut self,
-        range: Range<usize>,
-        what: String,
-        label: &str,
-        cure: &str,
-    ) -> Option<T> {
-        let problem = Problem::at(&self.place(range), what)
-            .label(label)
-            .cure(cure);
+    fn refuse<T>(&mut self, range: Range<usize>, what: String, label: &str, cure: &str) -> Option<T> {
+        let problem = Problem::at(&self.place(range), what).label(label).cure(cure);
         self.context.refuse(problem);
         None
     }
@@ -185,22 +138,12 @@ impl<'a> ClaimReader<'a> {
         if !self.rest().starts_with('(') {
             let at = self.at;
             let what = format!("`{name}` lacks its arm");
-            return self.refuse(
-                at..at,
-                what,
-                "expected (arm)",
-                &format!("write {name}(ARM)"),
-            );
+            return self.refuse(at..at, what, "expected (arm)", &format!("write {name}(ARM)"));
         }
         let open = self.at + 1;
         let Some(length) = closing(&self.text[open..]) else {
             let end = self.text.len();
-            return self.refuse(
-                open - 1..end,
-                "this bracket is not closed".to_owned(),
-                "no `)`",
-                GRAMMAR,
-            );
+            return self.refuse(open - 1..end, "this bracket is not closed".to_owned(), "no `)`", GRAMMAR);
         };
         self.at = open + length + 1;
         let (arm, of) = self.arm(open..open + length)?;
@@ -212,17 +155,10 @@ impl<'a> ClaimReader<'a> {
         if let Some(metric) = metric(name) {
             return Some(metric);
         }
-        let counters = schema::COUNTERS
-            .iter()
-            .flat_map(|name| [format!("{name}_per_op"), format!("{name}_per_second")]);
-        let plain = schema::ROLE_METRICS
-            .iter()
-            .chain(schema::LOCK_METRICS)
-            .map(|name| (*name).to_owned());
-        let known: Vec<String> = plain
-            .chain([schema::BYTES_METRIC.to_owned()])
-            .chain(counters)
-            .collect();
+        let counters =
+            schema::COUNTERS.iter().flat_map(|name| [format!("{name}_per_op"), format!("{name}_per_second")]);
+        let plain = schema::ROLE_METRICS.iter().chain(schema::LOCK_METRICS).map(|name| (*name).to_owned());
+        let known: Vec<String> = plain.chain([schema::BYTES_METRIC.to_owned()]).chain(counters).collect();
         let label = match words::nearest(name, &known) {
             Some(near) => format!("did you mean `{near}`?"),
             None => "not a metric".to_owned(),
@@ -233,12 +169,7 @@ impl<'a> ClaimReader<'a> {
             schema::LOCK_METRICS.join(", "),
             schema::COUNTERS.join(", "),
         );
-        self.refuse(
-            range,
-            format!("unknown metric {}", quoted(name)),
-            &label,
-            &cure,
-        )
+        self.refuse(range, format!("unknown metric {}", quoted(name)), &label, &cure)
     }
 
     /// The arm in the brackets, and what stands behind its last comma. Arms of sweeps have commas of their own, so
@@ -253,10 +184,7 @@ impl<'a> ClaimReader<'a> {
         {
             let start = inside.start + arm.len() + 1;
             let arm = self.resolve_arm(arm, inside.start..inside.start + arm.len())?;
-            return Some((
-                arm,
-                Some((of.trim().to_owned(), trimmed(self.text, start..inside.end))),
-            ));
+            return Some((arm, Some((of.trim().to_owned(), trimmed(self.text, start..inside.end)))));
         }
         self.resolve_arm(text, inside).map(|arm| (arm, None))
     }
@@ -264,11 +192,7 @@ impl<'a> ClaimReader<'a> {
     fn known_arm(&self, text: &str) -> Option<String> {
         let bare = |text: &str| text.split_whitespace().collect::<String>();
         let wanted = bare(text);
-        self.scope
-            .arms
-            .iter()
-            .find(|arm| bare(arm) == wanted)
-            .cloned()
+        self.scope.arms.iter().find(|arm| bare(arm) == wanted).cloned()
     }
 
     fn resolve_arm(&mut self, text: &str, range: Range<usize>) -> Option<String> {
@@ -279,24 +203,14 @@ impl<'a> ClaimReader<'a> {
         let name = text.trim();
         if let Some((_, why)) = self.scope.absent.iter().find(|(absent, _)| absent == name) {
             let why = why.clone();
-            return self.refuse(
-                range,
-                format!("there will be no arm {}", quoted(name)),
-                &why,
-                &self.arms_cure(),
-            );
+            return self.refuse(range, format!("there will be no arm {}", quoted(name)), &why, &self.arms_cure());
         }
         let label = match words::nearest(name, &self.scope.arms) {
             Some(near) => format!("did you mean `{near}`?"),
             None => "not an arm of this run".to_owned(),
         };
         let cure = self.arms_cure();
-        self.refuse(
-            range,
-            format!("no arm is named {}", quoted(name)),
-            &label,
-            &cure,
-        )
+        self.refuse(range, format!("no arm is named {}", quoted(name)), &label, &cure)
     }
 
     fn arms_cure(&self) -> String {
@@ -312,30 +226,18 @@ impl<'a> ClaimReader<'a> {
         inside: Range<usize>,
     ) -> Option<Option<String>> {
         let of_lock = schema::LOCK_METRICS.contains(&name);
-        let (what, known) = if of_lock {
-            ("lock", &self.scope.locks)
-        } else {
-            ("role", &self.scope.roles)
-        };
+        let (what, known) = if of_lock { ("lock", &self.scope.locks) } else { ("role", &self.scope.roles) };
         let known = known.clone();
         let Some((of, range)) = of else {
             if !of_lock || known.len() == 1 {
                 return Some(None);
             }
-            let label = format!(
-                "this scenario has {}",
-                words::counted(known.len() as u64, "lock")
-            );
+            let label = format!("this scenario has {}", words::counted(known.len() as u64, "lock"));
             let cure = match known.first() {
                 None => "declare one with [lock.NAME], or claim something else".to_owned(),
                 Some(first) => format!("name the lock behind a comma, as in {name}(ARM, {first})"),
             };
-            return self.refuse(
-                inside,
-                format!("`{name}` is a metric of a lock"),
-                &label,
-                &cure,
-            );
+            return self.refuse(inside, format!("`{name}` is a metric of a lock"), &label, &cure);
         };
         if *metric == Metric::Bytes {
             let what = "`bytes` is of the whole layout".to_owned();
@@ -349,12 +251,7 @@ impl<'a> ClaimReader<'a> {
             None => format!("`{name}` is a metric of a {what}"),
         };
         let cure = format!("the {what}s are {}", words::listed(&known));
-        self.refuse(
-            range,
-            format!("no {what} is named {}", quoted(&of)),
-            &label,
-            &cure,
-        )
+        self.refuse(range, format!("no {what} is named {}", quoted(&of)), &label, &cure)
     }
 
     fn relation(&mut self) -> Option<Relation> {
@@ -376,38 +273,21 @@ impl<'a> ClaimReader<'a> {
     /// A number, `number * term`, or a term.
     fn right(&mut self) -> Option<Against> {
         self.skip_space();
-        if !self
-            .rest()
-            .starts_with(|c: char| c.is_ascii_digit() || "-+.".contains(c))
-        {
-            return self
-                .term()
-                .map(|term| Against::Scaled { factor: 1.0, term });
+        if !self.rest().starts_with(|c: char| c.is_ascii_digit() || "-+.".contains(c)) {
+            return self.term().map(|term| Against::Scaled { factor: 1.0, term });
         }
         let (text, range) = self.take_while(|c| c.is_ascii_alphanumeric() || "+-.".contains(c));
-        let number = text
-            .parse::<f64>()
-            .ok()
-            .filter(|number| number.is_finite() && *number >= 0.0);
+        let number = text.parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0);
         let Some(number) = number else {
-            let cure =
-                "write a number of 0 or more, such as 3, 0.95 or 1e6, in the metric's own unit";
-            return self.refuse(
-                range,
-                format!("{} is no number to compare with", quoted(text)),
-                "not a number",
-                cure,
-            );
+            let cure = "write a number of 0 or more, such as 3, 0.95 or 1e6, in the metric's own unit";
+            return self.refuse(range, format!("{} is no number to compare with", quoted(text)), "not a number", cure);
         };
         self.skip_space();
         if !self.rest().starts_with('*') {
             return Some(Against::Number(number));
         }
         self.at += 1;
-        self.term().map(|term| Against::Scaled {
-            factor: number,
-            term,
-        })
+        self.term().map(|term| Against::Scaled { factor: number, term })
     }
 
     fn end(&mut self) -> Option<()> {
@@ -448,10 +328,7 @@ fn closing(text: &str) -> Option<usize> {
 }
 
 fn metric(name: &str) -> Option<Metric> {
-    let counter = |suffix: &str| {
-        name.strip_suffix(suffix)
-            .filter(|name| schema::COUNTERS.contains(name))
-    };
+    let counter = |suffix: &str| name.strip_suffix(suffix).filter(|name| schema::COUNTERS.contains(name));
     Some(match name {
         "ns_per_op" => Metric::NsPerOp,
         "ops_per_second" => Metric::OpsPerSecond,
@@ -485,21 +362,12 @@ fn relation(text: &str) -> Option<Relation> {
 
 /// `llc_groups >= 2`.
 fn when(context: &mut Context, node: &Node) -> Option<When> {
-    let text = words::squeezed(read::string(
-        context,
-        node,
-        "when",
-        "a condition in quotes",
-        "\"llc_groups >= 2\"",
-    )?);
+    let text = words::squeezed(read::string(context, node, "when", "a condition in quotes", "\"llc_groups >= 2\"")?);
     let is_op = |c: char| "<>=!".contains(c);
     let start = text.find(is_op).unwrap_or(text.len());
-    let end = text[start..]
-        .find(|c| !is_op(c))
-        .map_or(text.len(), |length| start + length);
+    let end = text[start..].find(|c| !is_op(c)).map_or(text.len(), |length| start + length);
     let (fact, op, number) = (text[..start].trim(), &text[start..end], text[end..].trim());
-    let cure =
-        "a condition reads: llc_groups >= 2, with cpus, llc_groups, sockets or nodes, of >= <= > <";
+    let cure = "a condition reads: llc_groups >= 2, with cpus, llc_groups, sockets or nodes, of >= <= > <";
     let known = match fact {
         "cpus" => Some(HostFact::Cpus),
         "llc_groups" => Some(HostFact::LlcGroups),
@@ -508,24 +376,12 @@ fn when(context: &mut Context, node: &Node) -> Option<When> {
         _ => None,
     };
     let digits = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
-    match (
-        known,
-        relation(op),
-        number.parse::<u64>().ok().filter(|_| digits),
-    ) {
+    match (known, relation(op), number.parse::<u64>().ok().filter(|_| digits)) {
         (Some(fact), Some(op), Some(number)) => {
-            return Some(When {
-                text,
-                fact,
-                op,
-                number,
-            });
+            return Some(When { text, fact, op, number });
         }
         (None, ..) => {
-            let problem = Problem::at(
-                &node.place,
-                format!("unknown fact {} of the host", quoted(fact)),
-            );
+            let problem = Problem::at(&node.place, format!("unknown fact {} of the host", quoted(fact)));
             let problem = match words::nearest(fact, schema::FACTS) {
                 Some(near) => problem.label(format!("did you mean `{near}`?")),
                 None => problem.label("not a fact"),
@@ -533,15 +389,11 @@ fn when(context: &mut Context, node: &Node) -> Option<When> {
             context.refuse(problem.cure(cure));
         }
         (_, None, _) => {
-            let problem = Problem::at(&node.place, "this condition lacks its relation")
-                .label("expected >= <= > or <");
+            let problem = Problem::at(&node.place, "this condition lacks its relation").label("expected >= <= > or <");
             context.refuse(problem.cure(cure));
         }
         (.., None) => {
-            let problem = Problem::at(
-                &node.place,
-                format!("{} is no number to compare with", quoted(number)),
-            );
+            let problem = Problem::at(&node.place, format!("{} is no number to compare with", quoted(number)));
             context.refuse(problem.label("expected a whole number").cure(cure));
         }
     }

@@ -37,25 +37,17 @@ impl Texts {
 
     /// The characters at a place; empty where it lies outside its text.
     pub(crate) fn slice(&self, place: &Place) -> &str {
-        self.of(place.text)
-            .get(place.start..place.end)
-            .unwrap_or("")
+        self.of(place.text).get(place.start..place.end).unwrap_or("")
     }
 
     /// The place of bytes `range` of a string value. Where the string has escapes, the whole value.
     pub(crate) fn within(&self, string: &Node, content: &str, range: Range<usize>) -> Place {
         let raw = self.slice(&string.place);
         for quote in ["\"\"\"", "'''", "\"", "'"] {
-            let inner = raw
-                .strip_prefix(quote)
-                .and_then(|rest| rest.strip_suffix(quote));
+            let inner = raw.strip_prefix(quote).and_then(|rest| rest.strip_suffix(quote));
             if inner == Some(content) {
                 let start = string.place.start + quote.len();
-                return Place {
-                    text: string.place.text,
-                    start: start + range.start,
-                    end: start + range.end,
-                };
+                return Place { text: string.place.text, start: start + range.start, end: start + range.end };
             }
         }
         string.place.clone()
@@ -75,18 +67,8 @@ pub(crate) struct Context {
 
 impl Context {
     pub(crate) fn new(path: &str, file: &str, overrides: &[(String, String)]) -> Context {
-        let flags = overrides
-            .iter()
-            .map(|(path, value)| format!("{}{value}", flag(path)))
-            .collect();
-        Context {
-            texts: Texts {
-                path: path.to_owned(),
-                file: file.to_owned(),
-                flags,
-            },
-            problems: Vec::new(),
-        }
+        let flags = overrides.iter().map(|(path, value)| format!("{}{value}", flag(path))).collect();
+        Context { texts: Texts { path: path.to_owned(), file: file.to_owned(), flags }, problems: Vec::new() }
     }
 
     /// Keeps a problem, unless another arm met the same one.

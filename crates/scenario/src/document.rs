@@ -50,19 +50,12 @@ impl Table {
     }
 
     pub(crate) fn get_mut(&mut self, key: &str) -> Option<&mut Node> {
-        self.entries
-            .iter_mut()
-            .find(|entry| entry.key == key)
-            .map(|entry| &mut entry.node)
+        self.entries.iter_mut().find(|entry| entry.key == key).map(|entry| &mut entry.node)
     }
 
     /// Replaces or adds a key.
     pub(crate) fn set(&mut self, key: &str, key_place: &Place, node: Node) {
-        let entry = Entry {
-            key: key.to_owned(),
-            key_place: key_place.clone(),
-            node,
-        };
+        let entry = Entry { key: key.to_owned(), key_place: key_place.clone(), node };
         match self.entries.iter_mut().find(|old| old.key == key) {
             Some(old) => *old = entry,
             None => self.entries.push(entry),
@@ -74,24 +67,13 @@ impl Table {
     }
 
     /// The tables under `[key.NAME]`; what has another shape is passed over, `outline` has refused it.
-    pub(crate) fn named<'a>(
-        &'a self,
-        key: &str,
-    ) -> impl Iterator<Item = (&'a Entry, &'a Table)> + use<'a> {
-        let entries = self
-            .get(key)
-            .and_then(Node::table)
-            .map_or(&[][..], |table| &table.entries);
-        entries
-            .iter()
-            .filter_map(|entry| Some((entry, entry.node.table()?)))
+    pub(crate) fn named<'a>(&'a self, key: &str) -> impl Iterator<Item = (&'a Entry, &'a Table)> + use<'a> {
+        let entries = self.get(key).and_then(Node::table).map_or(&[][..], |table| &table.entries);
+        entries.iter().filter_map(|entry| Some((entry, entry.node.table()?)))
     }
 
     /// The tables under `[[key]]`, each with its header's place; other shapes are passed over.
-    pub(crate) fn listed<'a>(
-        &'a self,
-        key: &str,
-    ) -> impl Iterator<Item = (&'a Node, &'a Table)> + use<'a> {
+    pub(crate) fn listed<'a>(&'a self, key: &str) -> impl Iterator<Item = (&'a Node, &'a Table)> + use<'a> {
         let nodes = self.get(key).and_then(Node::array).unwrap_or_default();
         nodes.iter().filter_map(|node| Some((node, node.table()?)))
     }
@@ -158,10 +140,7 @@ impl Node {
                 format!("[{}]", nodes.join(", "))
             }
             Value::Table(table) => {
-                let pairs = table
-                    .entries
-                    .iter()
-                    .map(|entry| format!("{} = {}", entry.key, entry.node.as_toml()));
+                let pairs = table.entries.iter().map(|entry| format!("{} = {}", entry.key, entry.node.as_toml()));
                 format!("{{ {} }}", pairs.collect::<Vec<_>>().join(", "))
             }
         }
@@ -178,37 +157,19 @@ pub(crate) fn read(context: &mut Context) -> Option<Table> {
     let mut lines_seen = Vec::new();
     for error in errors {
         let span = error.span().unwrap_or(text.len()..text.len());
-        let line = text.as_bytes()[..span.start.min(text.len())]
-            .iter()
-            .filter(|byte| **byte == b'\n')
-            .count();
+        let line = text.as_bytes()[..span.start.min(text.len())].iter().filter(|byte| **byte == b'\n').count();
         // One slip breaks the rest of its line: the first message is the one that helps.
         if !lines_seen.contains(&line) {
             lines_seen.push(line);
-            context.refuse(syntax_problem(
-                error.message(),
-                Place {
-                    text: 0,
-                    start: span.start,
-                    end: span.end,
-                },
-            ));
+            context.refuse(syntax_problem(error.message(), Place { text: 0, start: span.start, end: span.end }));
         }
     }
     None
 }
 
 /// Reads the value of the command line's override `flag`, which starts `shift` bytes into its shown text.
-pub(crate) fn read_flag(
-    context: &mut Context,
-    flag: usize,
-    shift: usize,
-    value: &str,
-) -> Option<Node> {
-    let frame = Frame {
-        text: flag + 1,
-        shift,
-    };
+pub(crate) fn read_flag(context: &mut Context, flag: usize, shift: usize, value: &str) -> Option<Node> {
+    let frame = Frame { text: flag + 1, shift };
     match DeValue::parse(value) {
         Ok(node) => Some(convert(node.get_ref(), frame.place(node.span()), &frame)),
         Err(error) => {
@@ -222,18 +183,16 @@ pub(crate) fn read_flag(
 fn syntax_problem(message: &str, place: Place) -> Problem {
     let problem = Problem::at(&place, format!("not valid TOML: {message}"));
     match message {
-        "duplicate key" => problem.label("given a second time").cure(
-            "keep one of the two; a list of tables, such as [[variant]], takes double brackets",
-        ),
+        "duplicate key" => problem
+            .label("given a second time")
+            .cure("keep one of the two; a list of tables, such as [[variant]], takes double brackets"),
         "recursion limit" | "cannot recurse further; max recursion depth met" => {
             problem.cure("no key of a scenario nests more than four deep")
         }
         _ if message.contains("quoted") || message.contains("string values must be quoted") => {
             problem.cure("put text in double quotes")
         }
-        _ => {
-            problem.cure("see https://toml.io for the syntax, and scenarios/README.md for examples")
-        }
+        _ => problem.cure("see https://toml.io for the syntax, and scenarios/README.md for examples"),
     }
 }
 
@@ -245,11 +204,7 @@ struct Frame {
 
 impl Frame {
     fn place(&self, span: std::ops::Range<usize>) -> Place {
-        Place {
-            text: self.text,
-            start: span.start + self.shift,
-            end: span.end + self.shift,
-        }
+        Place { text: self.text, start: span.start + self.shift, end: span.end + self.shift }
     }
 }
 
@@ -260,12 +215,9 @@ fn convert(value: &DeValue<'_>, place: Place, frame: &Frame) -> Node {
         DeValue::Float(number) => Value::Float(number.as_str().to_owned()),
         DeValue::Boolean(yes) => Value::Boolean(*yes),
         DeValue::Datetime(when) => Value::Datetime(when.to_string()),
-        DeValue::Array(nodes) => Value::Array(
-            nodes
-                .iter()
-                .map(|node| convert(node.get_ref(), frame.place(node.span()), frame))
-                .collect(),
-        ),
+        DeValue::Array(nodes) => {
+            Value::Array(nodes.iter().map(|node| convert(node.get_ref(), frame.place(node.span()), frame)).collect())
+        }
         DeValue::Table(table) => Value::Table(convert_table(table, frame)),
     };
     Node { value, place }
@@ -283,11 +235,7 @@ fn convert_table(table: &DeTable<'_>, frame: &Frame) -> Table {
 }
 
 fn integer(digits: &str, radix: u32) -> i128 {
-    let saturated = if digits.starts_with('-') {
-        i128::MIN
-    } else {
-        i128::MAX
-    };
+    let saturated = if digits.starts_with('-') { i128::MIN } else { i128::MAX };
     i128::from_str_radix(digits, radix).unwrap_or(saturated)
 }
 

@@ -76,11 +76,7 @@ pub fn parse(name: &str, text: &str) -> Result<Loaded, Refusal> {
 ///
 /// # Errors
 /// [`Refusal`]; a problem with an override shows it as the flag `--workers 4`, named by the path's last part.
-pub fn parse_with(
-    name: &str,
-    text: &str,
-    overrides: &[(String, String)],
-) -> Result<Loaded, Refusal> {
+pub fn parse_with(name: &str, text: &str, overrides: &[(String, String)]) -> Result<Loaded, Refusal> {
     let mut context = Context::new(name, text, overrides);
     match build(&mut context, overrides) {
         Some((plan, source)) if context.problems.is_empty() => Ok(Loaded { plan, source }),
@@ -95,29 +91,18 @@ fn build(context: &mut Context, overrides: &[(String, String)]) -> Option<(Plan,
     let measure = measure::whole_run(context, &root, &outline);
     let expansion = expand::read(context, &root, &outline);
     let arms = arms::build(context, &root, &outline, &expansion);
-    let (title, question) = (
-        outline::line(context, &root, "title"),
-        outline::line(context, &root, "question"),
-    );
+    let (title, question) = (outline::line(context, &root, "title"), outline::line(context, &root, "question"));
     if !context.problems.is_empty() {
         return None;
     }
-    let expects = claims::read(
-        context,
-        &root,
-        &claims::Scope::new(&arms, &outline, measure.baselines.as_deref()),
-    );
+    let expects = claims::read(context, &root, &claims::Scope::new(&arms, &outline, measure.baselines.as_deref()));
     if !context.problems.is_empty() {
         return None;
     }
     let flags = expand::flags(context, overrides, &root, &outline);
     let mut fixed = expansion.clone();
     fixed.pin(flags);
-    let arms = if overrides.is_empty() {
-        arms
-    } else {
-        arms::build(context, &root, &outline, &fixed)
-    };
+    let arms = if overrides.is_empty() { arms } else { arms::build(context, &root, &outline, &fixed) };
     if !context.problems.is_empty() {
         return None;
     }
@@ -126,10 +111,7 @@ fn build(context: &mut Context, overrides: &[(String, String)]) -> Option<(Plan,
         title: title.unwrap_or_else(|| stem.clone()),
         question: question.unwrap_or_default(),
         name: stem,
-        measure: Measure {
-            headline_role: outline.headline,
-            ..measure
-        },
+        measure: Measure { headline_role: outline.headline, ..measure },
         arms,
         expects,
     };

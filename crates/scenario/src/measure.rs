@@ -16,16 +16,10 @@ const BUDGET_DEFAULT: Nanos = Nanos(20_000_000_000);
 
 /// What holds for every arm.
 pub(crate) fn whole_run(context: &mut Context, root: &Table, outline: &Outline) -> Measure {
-    let get = |key| {
-        root.get("measure")
-            .and_then(Node::table)
-            .and_then(|table| table.get(key))
-    };
+    let get = |key| root.get("measure").and_then(Node::table).and_then(|table| table.get(key));
     let why = "the time a run may take";
     Measure {
-        repetitions: get("repetitions")
-            .and_then(|node| repetitions(context, node))
-            .unwrap_or(REPETITIONS_DEFAULT),
+        repetitions: get("repetitions").and_then(|node| repetitions(context, node)).unwrap_or(REPETITIONS_DEFAULT),
         precision: get("precision")
             .and_then(|node| quantity::percentage(context, node, "precision"))
             .unwrap_or(PRECISION_DEFAULT),
@@ -39,21 +33,12 @@ pub(crate) fn whole_run(context: &mut Context, root: &Table, outline: &Outline) 
 
 /// An arm's window and warm-up.
 pub(crate) fn times(context: &mut Context, root: &Table) -> (Nanos, Nanos) {
-    let get = |key| {
-        root.get("measure")
-            .and_then(Node::table)
-            .and_then(|table| table.get(key))
-    };
+    let get = |key| root.get("measure").and_then(Node::table).and_then(|table| table.get(key));
     let why = "a shorter window holds no two slices of half a millisecond, a longer one is most likely a slip";
-    let window = get("window")
-        .and_then(|node| quantity::duration(context, node, "window", schema::WINDOW, why));
+    let window = get("window").and_then(|node| quantity::duration(context, node, "window", schema::WINDOW, why));
     let why = "a warm-up may be left out with \"0ms\"";
-    let warm_up = get("warm_up")
-        .and_then(|node| quantity::duration(context, node, "warm_up", schema::WARM_UP, why));
-    (
-        window.unwrap_or(WINDOW_DEFAULT),
-        warm_up.unwrap_or(WARM_UP_DEFAULT),
-    )
+    let warm_up = get("warm_up").and_then(|node| quantity::duration(context, node, "warm_up", schema::WARM_UP, why));
+    (window.unwrap_or(WINDOW_DEFAULT), warm_up.unwrap_or(WARM_UP_DEFAULT))
 }
 
 fn repetitions(context: &mut Context, node: &Node) -> Option<Repetitions> {
@@ -65,13 +50,7 @@ fn repetitions(context: &mut Context, node: &Node) -> Option<Repetitions> {
             Some(Repetitions::Fixed(number as u32))
         }
         _ => {
-            read::wrong_type(
-                context,
-                node,
-                "repetitions",
-                "a whole number or \"auto\"",
-                "10, or \"auto\"",
-            );
+            read::wrong_type(context, node, "repetitions", "a whole number or \"auto\"", "10, or \"auto\"");
             None
         }
     }
@@ -79,13 +58,7 @@ fn repetitions(context: &mut Context, node: &Node) -> Option<Repetitions> {
 
 fn baselines(context: &mut Context, node: &Node) -> Option<Vec<Baseline>> {
     let Some(nodes) = node.array() else {
-        read::wrong_type(
-            context,
-            node,
-            "baselines",
-            "a list",
-            "[\"solo\", \"unshared\"]",
-        );
+        read::wrong_type(context, node, "baselines", "a list", "[\"solo\", \"unshared\"]");
         return None;
     };
     let mut chosen = Vec::new();
@@ -95,9 +68,7 @@ fn baselines(context: &mut Context, node: &Node) -> Option<Vec<Baseline>> {
             _ => Baseline::Unshared,
         };
         if chosen.contains(&baseline) {
-            context.refuse(
-                Problem::at(&node.place, "this baseline stands in the list twice").cure("keep one"),
-            );
+            context.refuse(Problem::at(&node.place, "this baseline stands in the list twice").cure("keep one"));
         } else {
             chosen.push(baseline);
         }
@@ -107,10 +78,7 @@ fn baselines(context: &mut Context, node: &Node) -> Option<Vec<Baseline>> {
 
 /// The headline role's index: `[measure] headline`, else the first role.
 pub(crate) fn headline(context: &mut Context, root: &Table, roles: &[String]) -> usize {
-    let node = root
-        .get("measure")
-        .and_then(Node::table)
-        .and_then(|table| table.get("headline"));
+    let node = root.get("measure").and_then(Node::table).and_then(|table| table.get("headline"));
     let Some(node) = node else { return 0 };
     let Some(name) = read::string(context, node, "headline", "a role's name", "\"reader\"") else {
         return 0;

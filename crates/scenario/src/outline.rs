@@ -34,34 +34,19 @@ pub(crate) fn read(context: &mut Context, root: &Table) -> Outline {
     let locks = named(context, root, "lock", schema::LOCK);
     shared_names(context, root, &fields);
     let variants = listed(context, root, "variant", schema::VARIANT, schema::ARMS_MAX);
-    if let Some((node, _)) = root
-        .listed("variant")
-        .find(|(_, table)| name_of(table) == Some("control"))
-    {
+    if let Some((node, _)) = root.listed("variant").find(|(_, table)| name_of(table) == Some("control")) {
         let what = "`control` cannot name a variant: the run's control arm has that name";
-        context.refuse(
-            Problem::at(&name_place(node), what)
-                .label("reserved")
-                .cure("give it another name"),
-        );
+        context.refuse(Problem::at(&name_place(node), what).label("reserved").cure("give it another name"));
     }
     let roles = listed(context, root, "role", schema::ROLE, schema::ROLES_MAX);
     if root.get("role").is_none() {
         let cure = "add a [[role]] with a name and a loop, such as loop = [\"add hits[me]\"]";
-        context
-            .refuse(Problem::nowhere("the scenario has no role, so nothing would run").cure(cure));
+        context.refuse(Problem::nowhere("the scenario has no role, so nothing would run").cure(cure));
     }
     listed_shape(context, root, "expect", schema::EXPECT, schema::ITEMS_MAX);
     let headline = measure::headline(context, root, &roles);
     let placeholders = placeholders(context, root);
-    Outline {
-        fields,
-        locks,
-        roles,
-        variants,
-        placeholders,
-        headline,
-    }
+    Outline { fields, locks, roles, variants, placeholders, headline }
 }
 
 /// A line of text at the top of the file: `title`, `question`. White space is squeezed.
@@ -78,22 +63,13 @@ pub(crate) fn line(context: &mut Context, root: &Table, key: &str) -> Option<Str
     Some(text)
 }
 
-fn table_at<'a>(
-    context: &mut Context,
-    root: &'a Table,
-    key: &str,
-    header: &str,
-) -> Option<&'a Table> {
+fn table_at<'a>(context: &mut Context, root: &'a Table, key: &str, header: &str) -> Option<&'a Table> {
     let node = root.get(key)?;
     let table = node.table();
     if table.is_none() {
         let cure = format!("give it a section of its own: {header}");
         let what = format!("`{key}` is {}", node.kind());
-        context.refuse(
-            Problem::at(&node.place, what)
-                .label("expected a table")
-                .cure(cure),
-        );
+        context.refuse(Problem::at(&node.place, what).label("expected a table").cure(cure));
     }
     table
 }
@@ -105,9 +81,7 @@ fn named(context: &mut Context, root: &Table, key: &str, known: &[&str]) -> Vec<
     };
     if let Some(entry) = table.entries.get(schema::ITEMS_MAX) {
         let what = format!("more than {} {key}s", schema::ITEMS_MAX);
-        context.refuse(
-            Problem::at(&entry.key_place, what).cure("an array holds many elements under one name"),
-        );
+        context.refuse(Problem::at(&entry.key_place, what).cure("an array holds many elements under one name"));
     }
     for entry in &table.entries {
         read::name(context, &entry.key_place, &entry.key, key, Named::InSteps);
@@ -117,40 +91,24 @@ fn named(context: &mut Context, root: &Table, key: &str, known: &[&str]) -> Vec<
             None => context.refuse(
                 Problem::at(
                     &entry.node.place,
-                    format!(
-                        "`{key}.{}` is {}",
-                        words::shown(&entry.key),
-                        entry.node.kind()
-                    ),
+                    format!("`{key}.{}` is {}", words::shown(&entry.key), entry.node.kind()),
                 )
                 .label("expected a table")
-                .cure(format!(
-                    "write {header} and its keys on the lines below: {}",
-                    words::listed(known)
-                )),
+                .cure(format!("write {header} and its keys on the lines below: {}", words::listed(known))),
             ),
         }
     }
-    table
-        .entries
-        .iter()
-        .map(|entry| entry.key.clone())
-        .collect()
+    table.entries.iter().map(|entry| entry.key.clone()).collect()
 }
 
 /// Steps, layouts and results name fields and locks alike, so the two share their names.
 fn shared_names(context: &mut Context, root: &Table, fields: &[String]) {
     let clash = |(entry, _): &(&crate::document::Entry, &Table)| fields.contains(&entry.key);
     for (entry, _) in root.named("lock").filter(clash) {
-        let field = root
-            .named("field")
-            .find(|(field, _)| field.key == entry.key);
-        let problem = Problem::at(
-            &entry.key_place,
-            format!("{} names a field and a lock", quoted(&entry.key)),
-        )
-        .label("the lock")
-        .cure("rename one: steps tell them apart by name");
+        let field = root.named("field").find(|(field, _)| field.key == entry.key);
+        let problem = Problem::at(&entry.key_place, format!("{} names a field and a lock", quoted(&entry.key)))
+            .label("the lock")
+            .cure("rename one: steps tell them apart by name");
         context.refuse(match field {
             Some((field, _)) => problem.also(&field.key_place, "the field"),
             None => problem,
@@ -173,32 +131,21 @@ fn listed_shape<'a>(
     let Value::Array(nodes) = &node.value else {
         let what = format!("`{key}` is {}", node.kind());
         let cure = format!("write {header} with double brackets, once for each {key}");
-        let place = root
-            .entry(key)
-            .map_or(&node.place, |entry| &entry.key_place);
-        context.refuse(
-            Problem::at(place, what)
-                .label("expected a list of tables")
-                .cure(cure),
-        );
+        let place = root.entry(key).map_or(&node.place, |entry| &entry.key_place);
+        context.refuse(Problem::at(place, what).label("expected a list of tables").cure(cure));
         return Vec::new();
     };
     if let Some(node) = nodes.get(most) {
         let cure = "split the scenario in several files";
-        context.refuse(
-            Problem::at(&node.place, format!("more than {most} {header} tables")).cure(cure),
-        );
+        context.refuse(Problem::at(&node.place, format!("more than {most} {header} tables")).cure(cure));
     }
     for node in nodes {
         match node.table() {
             Some(table) => read::known_keys(context, table, known, &header),
             None => context.refuse(
-                Problem::at(
-                    &node.place,
-                    format!("an element of `{key}` is {}", node.kind()),
-                )
-                .label("expected a table")
-                .cure(format!("write {header} and its keys on the lines below")),
+                Problem::at(&node.place, format!("an element of `{key}` is {}", node.kind()))
+                    .label("expected a table")
+                    .cure(format!("write {header} and its keys on the lines below")),
             ),
         }
     }
@@ -206,36 +153,21 @@ fn listed_shape<'a>(
 }
 
 /// The names of the tables under `[[key]]`; where one is missing, an empty one stands in its place.
-fn listed(
-    context: &mut Context,
-    root: &Table,
-    key: &str,
-    known: &[&str],
-    most: usize,
-) -> Vec<String> {
+fn listed(context: &mut Context, root: &Table, key: &str, known: &[&str], most: usize) -> Vec<String> {
     let mut names: Vec<(String, Place)> = Vec::new();
     for (node, table) in listed_shape(context, root, key, known, most) {
         let place = name_place(node);
         let Some(name) = table.get("name") else {
-            let problem = Problem::at(&node.place, format!("a [[{key}]] without a name"))
-                .label("`name` is missing");
-            context.refuse(problem.cure(format!(
-                "add name = \"…\": results and claims call the {key} by it"
-            )));
+            let problem = Problem::at(&node.place, format!("a [[{key}]] without a name")).label("`name` is missing");
+            context.refuse(problem.cure(format!("add name = \"…\": results and claims call the {key} by it")));
             names.push((String::new(), place));
             continue;
         };
         let name = read::string(context, name, "name", "a name", "\"packed\"").unwrap_or_default();
-        if !table
-            .get("name")
-            .is_some_and(|node| node.string().is_none())
-        {
+        if !table.get("name").is_some_and(|node| node.string().is_none()) {
             read::name(context, &place, name, key, Named::InText);
         }
-        if let Some((_, first)) = names
-            .iter()
-            .find(|(known, _)| known == name && !name.is_empty())
-        {
+        if let Some((_, first)) = names.iter().find(|(known, _)| known == name && !name.is_empty()) {
             context.refuse(
                 Problem::at(&place, format!("two {key}s are named {}", quoted(name)))
                     .label("the second")
@@ -250,11 +182,7 @@ fn listed(
 
 /// A list's table is shown by its name, or by its header where it has none.
 fn name_place(node: &Node) -> Place {
-    node.table()
-        .and_then(|table| table.get("name"))
-        .unwrap_or(node)
-        .place
-        .clone()
+    node.table().and_then(|table| table.get("name")).unwrap_or(node).place.clone()
 }
 
 pub(crate) fn name_of(table: &Table) -> Option<&str> {
@@ -280,29 +208,18 @@ fn collect_placeholders(context: &mut Context, node: &Node, found: &mut BTreeSet
                 if schema::BARE_PATHS.contains(&name) {
                     let place = context.texts.within(node, text, at..at + 1 + name.len());
                     context.refuse(
-                        Problem::at(
-                            &place,
-                            format!("`${name}` has the name of a path that sweeps know"),
-                        )
-                        .label("reserved")
-                        .cure(format!(
-                            "choose another name than {}",
-                            words::one_of(schema::BARE_PATHS)
-                        )),
+                        Problem::at(&place, format!("`${name}` has the name of a path that sweeps know"))
+                            .label("reserved")
+                            .cure(format!("choose another name than {}", words::one_of(schema::BARE_PATHS))),
                     );
                 } else if !name.is_empty() {
                     found.insert(name.to_owned());
                 }
             }
         }
-        Value::Array(nodes) => nodes
-            .iter()
-            .for_each(|node| collect_placeholders(context, node, found)),
+        Value::Array(nodes) => nodes.iter().for_each(|node| collect_placeholders(context, node, found)),
         Value::Table(table) => {
-            table
-                .entries
-                .iter()
-                .for_each(|entry| collect_placeholders(context, &entry.node, found));
+            table.entries.iter().for_each(|entry| collect_placeholders(context, &entry.node, found));
         }
         _ => {}
     }

@@ -69,18 +69,9 @@ fn flatten_into(table: &Table, prefix: &[String], found: &mut Vec<(Vec<String>, 
 }
 
 /// What a path means in this document; an unknown one is refused with the nearest.
-pub(crate) fn resolve(
-    context: &mut Context,
-    outline: &Outline,
-    segments: &[String],
-    place: &Place,
-) -> Option<Setting> {
+pub(crate) fn resolve(context: &mut Context, outline: &Outline, segments: &[String], place: &Place) -> Option<Setting> {
     let parts: Vec<&str> = segments.iter().map(String::as_str).collect();
-    let key = |parts: &[&str]| {
-        Some(Setting::Key(
-            parts.iter().map(|part| (*part).to_owned()).collect(),
-        ))
-    };
+    let key = |parts: &[&str]| Some(Setting::Key(parts.iter().map(|part| (*part).to_owned()).collect()));
     match parts.as_slice() {
         ["placement"] => Some(Setting::Placement),
         ["shift"] => Some(Setting::Shift),
@@ -103,11 +94,7 @@ pub(crate) fn resolve(
             );
             None
         }
-        [section @ ("field" | "lock" | "role"), name, leaf]
-            if is_path(outline, section, name, leaf) =>
-        {
-            key(&parts)
-        }
+        [section @ ("field" | "lock" | "role"), name, leaf] if is_path(outline, section, name, leaf) => key(&parts),
         [name] if outline.placeholders.iter().any(|known| known == name) => {
             Some(Setting::Placeholder((*name).to_owned()))
         }
@@ -124,19 +111,11 @@ fn only_lock(context: &mut Context, outline: &Outline, place: &Place) -> Option<
     }
     let problem = Problem::at(place, "`kind` alone means the kind of the only lock");
     context.refuse(if outline.locks.is_empty() {
-        problem
-            .label("this scenario has no lock")
-            .cure("declare one with [lock.NAME]")
+        problem.label("this scenario has no lock").cure("declare one with [lock.NAME]")
     } else {
         problem
-            .label(format!(
-                "this scenario has {}",
-                words::counted(outline.locks.len() as u64, "lock")
-            ))
-            .cure(format!(
-                "write \"lock.NAME.kind\" with one of {}",
-                words::listed(&outline.locks)
-            ))
+            .label(format!("this scenario has {}", words::counted(outline.locks.len() as u64, "lock")))
+            .cure(format!("write \"lock.NAME.kind\" with one of {}", words::listed(&outline.locks)))
     });
     None
 }
@@ -160,19 +139,12 @@ fn all_paths(outline: &Outline) -> Vec<String> {
     let of = |(section, names, keys): (&'static str, &Vec<String>, &'static [&'static str])| {
         let names: Vec<String> = names.clone();
         names.into_iter().flat_map(move |name| {
-            keys.iter()
-                .filter(|key| **key != "name")
-                .map(move |key| format!("{section}.{name}.{key}"))
+            keys.iter().filter(|key| **key != "name").map(move |key| format!("{section}.{name}.{key}"))
         })
     };
     let bare = schema::BARE_PATHS.iter().map(|path| (*path).to_owned());
-    let measure = schema::MEASURE_PER_ARM
-        .iter()
-        .map(|key| format!("measure.{key}"));
-    bare.chain(outline.placeholders.clone())
-        .chain(sections.into_iter().flat_map(of))
-        .chain(measure)
-        .collect()
+    let measure = schema::MEASURE_PER_ARM.iter().map(|key| format!("measure.{key}"));
+    bare.chain(outline.placeholders.clone()).chain(sections.into_iter().flat_map(of)).chain(measure).collect()
 }
 
 fn refuse_path(context: &mut Context, outline: &Outline, path: &str, place: &Place) {
@@ -215,10 +187,7 @@ fn put(root: &mut Table, segments: &[String], key_place: &Place, node: Node) {
         [leaf] => (Some(root), *leaf),
         [section, leaf] => {
             if root.get(section).is_none() {
-                let empty = Node {
-                    value: Value::Table(Table::default()),
-                    place: key_place.clone(),
-                };
+                let empty = Node { value: Value::Table(Table::default()), place: key_place.clone() };
                 root.set(section, key_place, empty);
             }
             (root.get_mut(section).and_then(Node::table_mut), *leaf)
@@ -226,12 +195,7 @@ fn put(root: &mut Table, segments: &[String], key_place: &Place, node: Node) {
         ["role", name, leaf] => (role_mut(root, name), *leaf),
         [section, name, leaf] => {
             let section = root.get_mut(section).and_then(Node::table_mut);
-            (
-                section
-                    .and_then(|table| table.get_mut(name))
-                    .and_then(Node::table_mut),
-                *leaf,
-            )
+            (section.and_then(|table| table.get_mut(name)).and_then(Node::table_mut), *leaf)
         }
         _ => return,
     };
@@ -249,8 +213,5 @@ fn role_mut<'a>(root: &'a mut Table, name: &str) -> Option<&'a mut Table> {
     let Value::Array(nodes) = &mut root.get_mut("role")?.value else {
         return None;
     };
-    nodes
-        .iter_mut()
-        .filter_map(Node::table_mut)
-        .find(|table| name_of(table) == Some(name))
+    nodes.iter_mut().filter_map(Node::table_mut).find(|table| name_of(table) == Some(name))
 }

@@ -14,15 +14,10 @@ const FORMS: &str = "\"packed\", \"declared\", \"by-writer\", \"hot-cold\", { pa
 
 /// The placement in force in an arm; packed where none is given.
 pub(crate) fn read(context: &mut Context, applied: &Applied, outline: &Outline) -> Placement {
-    let mut placement = Placement {
-        strategy: Strategy::Packed,
-        shift: 0,
-    };
+    let mut placement = Placement { strategy: Strategy::Packed, shift: 0 };
     match applied.placement.as_ref().map(|node| (node, &node.value)) {
         None => {}
-        Some((node, Value::String(_))) => {
-            placement.strategy = word(context, node).unwrap_or(Strategy::Packed)
-        }
+        Some((node, Value::String(_))) => placement.strategy = word(context, node).unwrap_or(Strategy::Packed),
         Some((node, Value::Table(table))) => placement = from_table(context, node, table, outline),
         Some((node, _)) => read::wrong_type(context, node, "placement", "a word or a table", FORMS),
     }
@@ -36,58 +31,40 @@ fn word(context: &mut Context, node: &Node) -> Option<Strategy> {
     let text = node.string().unwrap_or_default();
     if matches!(text, "pad" | "shift" | "offsets") {
         context.refuse(
-            Problem::at(
-                &node.place,
-                format!("placement {} needs a value", quoted(text)),
-            )
-            .label("a word alone")
-            .cure(format!("the forms are {FORMS}")),
+            Problem::at(&node.place, format!("placement {} needs a value", quoted(text)))
+                .label("a word alone")
+                .cure(format!("the forms are {FORMS}")),
         );
         return None;
     }
-    Some(
-        match read::word(context, node, "placement", schema::STRATEGIES)? {
-            "declared" => Strategy::Declared,
-            "by-writer" => Strategy::ByWriter,
-            "hot-cold" => Strategy::HotCold,
-            _ => Strategy::Packed,
-        },
-    )
+    Some(match read::word(context, node, "placement", schema::STRATEGIES)? {
+        "declared" => Strategy::Declared,
+        "by-writer" => Strategy::ByWriter,
+        "hot-cold" => Strategy::HotCold,
+        _ => Strategy::Packed,
+    })
 }
 
 fn from_table(context: &mut Context, node: &Node, table: &Table, outline: &Outline) -> Placement {
     read::known_keys(context, table, schema::PLACEMENT, "placement");
-    let rules: Vec<_> = table
-        .entries
-        .iter()
-        .filter(|entry| ["strategy", "pad", "offsets"].contains(&&*entry.key))
-        .collect();
+    let rules: Vec<_> =
+        table.entries.iter().filter(|entry| ["strategy", "pad", "offsets"].contains(&&*entry.key)).collect();
     if let [first, second, ..] = rules.as_slice() {
         context.refuse(
             Problem::at(&second.key_place, "a placement has one rule")
                 .label("the second")
                 .also(&first.key_place, "the first")
-                .cure(
-                    "keep one of `strategy`, `pad` and `offsets`; only `shift` stands beside any",
-                ),
+                .cure("keep one of `strategy`, `pad` and `offsets`; only `shift` stands beside any"),
         );
     }
     if table.entries.is_empty() {
-        context.refuse(
-            Problem::at(&node.place, "an empty placement").cure(format!("the forms are {FORMS}")),
-        );
+        context.refuse(Problem::at(&node.place, "an empty placement").cure(format!("the forms are {FORMS}")));
     }
     let strategy = match rules.first().map(|rule| (rule.key.as_str(), &rule.node)) {
         Some(("strategy", node)) => match node.string() {
             Some(_) => word(context, node),
             None => {
-                read::wrong_type(
-                    context,
-                    node,
-                    "strategy",
-                    &words::one_of(schema::STRATEGIES),
-                    "\"by-writer\"",
-                );
+                read::wrong_type(context, node, "strategy", &words::one_of(schema::STRATEGIES), "\"by-writer\"");
                 None
             }
         },
@@ -96,10 +73,7 @@ fn from_table(context: &mut Context, node: &Node, table: &Table, outline: &Outli
         None => None,
     };
     let shift = table.get("shift").map_or(0, |node| shift(context, node));
-    Placement {
-        strategy: strategy.unwrap_or(Strategy::Packed),
-        shift,
-    }
+    Placement { strategy: strategy.unwrap_or(Strategy::Packed), shift }
 }
 
 fn shift(context: &mut Context, node: &Node) -> u64 {
@@ -124,31 +98,19 @@ fn pad(context: &mut Context, node: &Node) -> Option<Strategy> {
 
 fn offsets(context: &mut Context, node: &Node, outline: &Outline) -> Option<Strategy> {
     let Some(table) = node.table() else {
-        read::wrong_type(
-            context,
-            node,
-            "offsets",
-            "a table of offsets by name",
-            "{ a = 0, b = [64, 128] }",
-        );
+        read::wrong_type(context, node, "offsets", "a table of offsets by name", "{ a = 0, b = [64, 128] }");
         return None;
     };
     let known: Vec<&String> = outline.fields.iter().chain(&outline.locks).collect();
     let mut offsets = BTreeMap::new();
     for entry in &table.entries {
         if !known.contains(&&entry.key) {
-            let problem = Problem::at(
-                &entry.key_place,
-                format!("no field or lock {} to place", quoted(&entry.key)),
-            );
+            let problem = Problem::at(&entry.key_place, format!("no field or lock {} to place", quoted(&entry.key)));
             let problem = match words::nearest(&entry.key, &known) {
                 Some(near) => problem.label(format!("did you mean `{near}`?")),
                 None => problem.label("not declared"),
             };
-            context.refuse(problem.cure(format!(
-                "the fields and locks are {}",
-                words::listed(&known)
-            )));
+            context.refuse(problem.cure(format!("the fields and locks are {}", words::listed(&known))));
         }
         let of_one = |context: &mut Context, node: &Node| memory::offset(context, node, &entry.key);
         let list: Option<Vec<u64>> = match &entry.node.value {

@@ -19,8 +19,7 @@ const UNITS: &[(&str, u64)] = &[
 ];
 
 /// What a duration looks like, for cures.
-const DURATION_CURE: &str =
-    "write a number and a unit without a space: \"100ms\", \"20us\", \"100ns\", \"1.5s\"";
+const DURATION_CURE: &str = "write a number and a unit without a space: \"100ms\", \"20us\", \"100ns\", \"1.5s\"";
 
 /// A duration within bounds.
 pub(crate) fn duration(
@@ -37,10 +36,7 @@ pub(crate) fn duration(
             context.refuse(
                 Problem::at(&node.place, format!("`{key}` has no unit"))
                     .label("a bare number")
-                    .cure(format!(
-                        "write {key} = \"{0}ms\", or \"{0}us\", \"{0}s\"",
-                        words::shown(&written)
-                    )),
+                    .cure(format!("write {key} = \"{0}ms\", or \"{0}us\", \"{0}s\"", words::shown(&written))),
             );
             return None;
         }
@@ -54,9 +50,7 @@ pub(crate) fn duration(
         Ok(length) => Problem::at(&node.place, format!("`{key}` cannot be {length}"))
             .label(format!("not within {low} to {high}"))
             .cure(format!("write a duration from {low} to {high}: {why}")),
-        Err(why) => Problem::at(&node.place, format!("{} is no duration", quoted(text)))
-            .label(why)
-            .cure(DURATION_CURE),
+        Err(why) => Problem::at(&node.place, format!("{} is no duration", quoted(text))).label(why).cure(DURATION_CURE),
     };
     context.refuse(problem);
     None
@@ -64,31 +58,19 @@ pub(crate) fn duration(
 
 /// Reads `100ms`, `1.5s`: digits, optionally a point and more digits, then a unit, with nothing between.
 pub(crate) fn parse_duration(text: &str) -> Result<Nanos, String> {
-    let unit_at = text
-        .find(|c: char| !c.is_ascii_digit() && c != '.')
-        .unwrap_or(text.len());
+    let unit_at = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(unit_at);
     if number.is_empty() {
-        return Err(if text.starts_with('-') {
-            "negative"
-        } else {
-            "does not begin with a number"
-        }
-        .to_owned());
+        return Err(if text.starts_with('-') { "negative" } else { "does not begin with a number" }.to_owned());
     }
     if unit.is_empty() {
         return Err("the unit is missing: ns, us, ms, s, min or h".to_owned());
     }
     let Some((_, factor)) = UNITS.iter().find(|(name, _)| *name == unit) else {
-        return Err(format!(
-            "unknown unit {}: it is ns, us, ms, s, min or h",
-            quoted(unit)
-        ));
+        return Err(format!("unknown unit {}: it is ns, us, ms, s, min or h", quoted(unit)));
     };
     let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
-    let digits = |part: &str| {
-        !part.is_empty() && part.len() <= 18 && part.bytes().all(|byte| byte.is_ascii_digit())
-    };
+    let digits = |part: &str| !part.is_empty() && part.len() <= 18 && part.bytes().all(|byte| byte.is_ascii_digit());
     if !digits(whole) || !digits(fraction) {
         return Err(format!("{} is no decimal number", quoted(number)));
     }
@@ -101,9 +83,7 @@ pub(crate) fn parse_duration(text: &str) -> Result<Nanos, String> {
     if !scaled.is_multiple_of(denominator) {
         return Err("finer than a nanosecond, the smallest unit here".to_owned());
     }
-    u64::try_from(scaled / denominator)
-        .map(Nanos)
-        .map_err(|_| "longer than 500 years".to_owned())
+    u64::try_from(scaled / denominator).map(Nanos).map_err(|_| "longer than 500 years".to_owned())
 }
 
 /// A percentage above 0 and below 100, as a share of 1.
@@ -115,13 +95,8 @@ pub(crate) fn percentage(context: &mut Context, node: &Node, key: &str) -> Optio
             return None;
         }
     };
-    let plain = |number: &&str| {
-        !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit() || b == b'.')
-    };
-    let number = text
-        .strip_suffix('%')
-        .filter(plain)
-        .and_then(|number| number.parse::<f64>().ok());
+    let plain = |number: &&str| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    let number = text.strip_suffix('%').filter(plain).and_then(|number| number.parse::<f64>().ok());
     let problem = match number {
         Some(number) if number > 0.0 && number < 100.0 => return Some(number / 100.0),
         Some(_) => Problem::at(&node.place, format!("`{key}` cannot be {}", quoted(text)))
@@ -155,18 +130,12 @@ mod tests {
     fn what_is_no_duration_says_why() {
         let why = |text| parse_duration(text).unwrap_err();
         assert_eq!(why("100"), "the unit is missing: ns, us, ms, s, min or h");
-        assert_eq!(
-            why("100 ms"),
-            "unknown unit ` ms`: it is ns, us, ms, s, min or h"
-        );
+        assert_eq!(why("100 ms"), "unknown unit ` ms`: it is ns, us, ms, s, min or h");
         assert_eq!(why("-1ms"), "negative");
         assert_eq!(why(""), "does not begin with a number");
         assert_eq!(why("1..5ms"), "`1..5` is no decimal number");
         assert_eq!(why("1.ms"), "`1.` is no decimal number");
-        assert_eq!(
-            why("0.5ns"),
-            "finer than a nanosecond, the smallest unit here"
-        );
+        assert_eq!(why("0.5ns"), "finer than a nanosecond, the smallest unit here");
         assert_eq!(why("999999999999999999h"), "longer than 500 years");
     }
 }

@@ -8,15 +8,8 @@ use crate::words;
 
 /// Refuses the keys of `table` that are not in `known`. `section` is how messages call the table: `[measure]`.
 pub(crate) fn known_keys(context: &mut Context, table: &Table, known: &[&str], section: &str) {
-    for entry in table
-        .entries
-        .iter()
-        .filter(|entry| !known.contains(&entry.key.as_str()))
-    {
-        let problem = Problem::at(
-            &entry.key_place,
-            format!("unknown key {} in {section}", quoted(&entry.key)),
-        );
+    for entry in table.entries.iter().filter(|entry| !known.contains(&entry.key.as_str())) {
+        let problem = Problem::at(&entry.key_place, format!("unknown key {} in {section}", quoted(&entry.key)));
         let home = |(_, keys): &&(&str, &[&str])| keys.contains(&entry.key.as_str());
         let problem = match (words::nearest(&entry.key, known), schema::SECTIONS.iter().find(home)) {
             (Some(near), _) => problem.label(format!("did you mean `{near}`?")),
@@ -26,21 +19,12 @@ pub(crate) fn known_keys(context: &mut Context, table: &Table, known: &[&str], s
             (None, Some((place, _))) => problem.label(format!("a key of {place}")),
             (None, None) => problem.label("not a key of the schema"),
         };
-        context.refuse(problem.cure(format!(
-            "the keys of {section} are {}",
-            words::listed(known)
-        )));
+        context.refuse(problem.cure(format!("the keys of {section} are {}", words::listed(known))));
     }
 }
 
 /// Refuses a value of the wrong type. `example` completes "write key = …".
-pub(crate) fn wrong_type(
-    context: &mut Context,
-    node: &Node,
-    key: &str,
-    expected: &str,
-    example: &str,
-) {
+pub(crate) fn wrong_type(context: &mut Context, node: &Node, key: &str, expected: &str, example: &str) {
     context.refuse(
         Problem::at(&node.place, format!("`{key}` is {}", node.kind()))
             .label(format!("expected {expected}"))
@@ -64,20 +48,9 @@ pub(crate) fn string<'a>(
 }
 
 /// One of a few words.
-pub(crate) fn word<'a>(
-    context: &mut Context,
-    node: &'a Node,
-    key: &str,
-    known: &[&str],
-) -> Option<&'a str> {
+pub(crate) fn word<'a>(context: &mut Context, node: &'a Node, key: &str, known: &[&str]) -> Option<&'a str> {
     let expected = words::one_of(known);
-    let text = string(
-        context,
-        node,
-        key,
-        &expected,
-        &format!("{:?}", known.first().unwrap_or(&"")),
-    )?;
+    let text = string(context, node, key, &expected, &format!("{:?}", known.first().unwrap_or(&"")))?;
     if known.contains(&text) {
         return Some(text);
     }
@@ -91,28 +64,13 @@ pub(crate) fn word<'a>(
 }
 
 /// A whole number within bounds. `why` says why the bounds are where they are.
-pub(crate) fn integer(
-    context: &mut Context,
-    node: &Node,
-    key: &str,
-    bounds: (u64, u64),
-    why: &str,
-) -> Option<u64> {
+pub(crate) fn integer(context: &mut Context, node: &Node, key: &str, bounds: (u64, u64), why: &str) -> Option<u64> {
     let (low, high) = bounds;
     let Value::Integer(number) = node.value else {
-        wrong_type(
-            context,
-            node,
-            key,
-            "a whole number",
-            &default_number(bounds),
-        );
+        wrong_type(context, node, key, "a whole number", &default_number(bounds));
         return None;
     };
-    match u64::try_from(number)
-        .ok()
-        .filter(|number| (low..=high).contains(number))
-    {
+    match u64::try_from(number).ok().filter(|number| (low..=high).contains(number)) {
         Some(number) => Some(number),
         None => {
             let written = words::shown(context.texts.slice(&node.place));
@@ -149,25 +107,14 @@ pub(crate) enum Named {
 }
 
 /// Refuses a name that is too long or has letters that steps, claims or file names could not hold.
-pub(crate) fn name(
-    context: &mut Context,
-    place: &Place,
-    name: &str,
-    what: &str,
-    named: Named,
-) -> bool {
+pub(crate) fn name(context: &mut Context, place: &Place, name: &str, what: &str, named: Named) -> bool {
     let hyphen = matches!(named, Named::InText);
-    let fits =
-        |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || (hyphen && c == '-');
+    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || (hyphen && c == '-');
     let starts = name.starts_with(|c: char| c.is_ascii_lowercase());
     if starts && name.chars().all(fits) && name.len() <= schema::NAME_BYTES_MAX {
         return true;
     }
-    let letters = if hyphen {
-        "a-z, 0-9, `_` and `-`"
-    } else {
-        "a-z, 0-9 and `_`"
-    };
+    let letters = if hyphen { "a-z, 0-9, `_` and `-`" } else { "a-z, 0-9 and `_`" };
     let problem = Problem::at(place, format!("{} cannot name a {what}", quoted(name)));
     let problem = match name {
         "" => problem.label("empty"),

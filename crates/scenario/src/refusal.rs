@@ -22,21 +22,12 @@ pub(crate) struct Problem {
 impl Problem {
     /// A problem with the text at `place`.
     pub(crate) fn at(place: &Place, what: impl Into<String>) -> Problem {
-        Problem {
-            place: Some(place.clone()),
-            ..Problem::nowhere(what)
-        }
+        Problem { place: Some(place.clone()), ..Problem::nowhere(what) }
     }
 
     /// A problem with no place in a text.
     pub(crate) fn nowhere(what: impl Into<String>) -> Problem {
-        Problem {
-            what: what.into(),
-            place: None,
-            label: String::new(),
-            cures: Vec::new(),
-            also: Vec::new(),
-        }
+        Problem { what: what.into(), place: None, label: String::new(), cures: Vec::new(), also: Vec::new() }
     }
 
     /// Words beside the underline.
@@ -73,15 +64,8 @@ impl Refusal {
     }
 
     pub(crate) fn without_text(path: &str, problem: Problem) -> Refusal {
-        let texts = Texts {
-            path: path.to_owned(),
-            file: String::new(),
-            flags: Vec::new(),
-        };
-        Refusal {
-            texts,
-            problems: vec![problem],
-        }
+        let texts = Texts { path: path.to_owned(), file: String::new(), flags: Vec::new() };
+        Refusal { texts, problems: vec![problem] }
     }
 
     /// How many problems were found, those beyond the ones shown included.
@@ -93,20 +77,11 @@ impl Refusal {
     /// order, ten at most. `colour` adds terminal escapes; the scenario's own control characters are shown escaped
     /// either way. No newline at the end.
     pub fn render(&self, colour: bool) -> String {
-        let renderer = if colour {
-            Renderer::styled()
-        } else {
-            Renderer::plain()
-        };
+        let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
         let shown = self.problems.iter().take(SHOWN_MAX);
-        let mut parts: Vec<String> = shown
-            .map(|problem| self.render_one(problem, &renderer))
-            .collect();
+        let mut parts: Vec<String> = shown.map(|problem| self.render_one(problem, &renderer)).collect();
         if let Some(more @ 1..) = self.problems.len().checked_sub(SHOWN_MAX) {
-            let note = format!(
-                "{more} more problem{} not shown",
-                if more == 1 { "" } else { "s" }
-            );
+            let note = format!("{more} more problem{} not shown", if more == 1 { "" } else { "s" });
             parts.push(renderer.render(&[Group::with_title(Level::NOTE.secondary_title(note))]));
         }
         parts.join("\n\n")
@@ -115,13 +90,9 @@ impl Refusal {
     fn render_one(&self, problem: &Problem, renderer: &Renderer) -> String {
         let path = words::shown(&self.texts.path);
         let what = words::printable(&problem.what);
-        let mut group = Level::ERROR
-            .primary_title(what)
-            .elements(Vec::<annotate_snippets::Message<'_>>::new());
-        let sources: Vec<(usize, String)> = self
-            .texts_of(problem)
-            .map(|text| (text, words::same_length(self.texts.of(text))))
-            .collect();
+        let mut group = Level::ERROR.primary_title(what).elements(Vec::<annotate_snippets::Message<'_>>::new());
+        let sources: Vec<(usize, String)> =
+            self.texts_of(problem).map(|text| (text, words::same_length(self.texts.of(text)))).collect();
         for (text, source) in &sources {
             group = group.element(self.snippet(problem, *text, source, &path));
         }
@@ -137,11 +108,7 @@ impl Refusal {
     /// The texts that a problem has places in, that of the main place first.
     fn texts_of(&self, problem: &Problem) -> impl Iterator<Item = usize> {
         let mut texts: Vec<usize> = Vec::new();
-        for place in problem
-            .place
-            .iter()
-            .chain(problem.also.iter().map(|(place, _)| place))
-        {
+        for place in problem.place.iter().chain(problem.also.iter().map(|(place, _)| place)) {
             if !texts.contains(&place.text) {
                 texts.push(place.text);
             }
@@ -157,11 +124,7 @@ impl Refusal {
         path: &'a str,
     ) -> Snippet<'a, annotate_snippets::Annotation<'a>> {
         let mut snippet = Snippet::source(source);
-        snippet = if text == 0 {
-            snippet.path(path)
-        } else {
-            snippet.line_numbering(false)
-        };
+        snippet = if text == 0 { snippet.path(path) } else { snippet.line_numbering(false) };
         if let Some(place) = problem.place.as_ref().filter(|place| place.text == text) {
             let mark = AnnotationKind::Primary.span(first_line(source, place));
             snippet = snippet.annotation(labelled(mark, &problem.label));
@@ -174,24 +137,15 @@ impl Refusal {
     }
 }
 
-fn labelled<'a>(
-    mark: annotate_snippets::Annotation<'a>,
-    label: &str,
-) -> annotate_snippets::Annotation<'a> {
-    if label.is_empty() {
-        mark
-    } else {
-        mark.label(words::printable(label))
-    }
+fn labelled<'a>(mark: annotate_snippets::Annotation<'a>, label: &str) -> annotate_snippets::Annotation<'a> {
+    if label.is_empty() { mark } else { mark.label(words::printable(label)) }
 }
 
 /// The part of a place that lies on its first line, within the text and on character boundaries.
 fn first_line(source: &str, place: &Place) -> Range<usize> {
     let start = source.floor_char_boundary(place.start.min(source.len()));
     let end = source.ceil_char_boundary(place.end.clamp(start, source.len()));
-    let line = source[start..end]
-        .find(['\n', '\r'])
-        .map_or(end, |length| start + length);
+    let line = source[start..end].find(['\n', '\r']).map_or(end, |length| start + length);
     start..line
 }
 
@@ -202,21 +156,3 @@ impl fmt::Display for Refusal {
 }
 
 impl std::error::Error for Refusal {}
-
-#[cfg(test)]
-impl Refusal {
-    /// What and where, for tests that do not look at the drawing: the message and the underlined text.
-    pub(crate) fn brief(&self) -> Vec<(String, String)> {
-        let marked = |problem: &Problem| {
-            problem
-                .place
-                .as_ref()
-                .map_or("", |place| self.texts.slice(place))
-                .to_owned()
-        };
-        self.problems
-            .iter()
-            .map(|problem| (problem.what.clone(), marked(problem)))
-            .collect()
-    }
-}

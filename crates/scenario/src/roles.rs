@@ -28,17 +28,9 @@ pub(crate) struct Memory<'a> {
 }
 
 /// The roles in file order.
-pub(crate) fn read(
-    context: &mut Context,
-    root: &Table,
-    declared: &Declared<'_>,
-    window: Nanos,
-) -> Vec<Role> {
+pub(crate) fn read(context: &mut Context, root: &Table, declared: &Declared<'_>, window: Nanos) -> Vec<Role> {
     let tables: Vec<(&Node, &Table)> = root.listed("role").take(schema::ROLES_MAX).collect();
-    let workers: Vec<u32> = tables
-        .iter()
-        .map(|(_, table)| workers(context, table))
-        .collect();
+    let workers: Vec<u32> = tables.iter().map(|(_, table)| workers(context, table)).collect();
     let mut roles = Vec::new();
     let mut first = 0;
     for ((node, table), count) in tables.into_iter().zip(&workers) {
@@ -51,17 +43,9 @@ pub(crate) fn read(
         };
         first += count;
         let name = name_of(table).unwrap_or_default().to_owned();
-        let cpus = table
-            .get("cpus")
-            .and_then(|node| cpus(context, node))
-            .unwrap_or(CpuChoice::Spread);
+        let cpus = table.get("cpus").and_then(|node| cpus(context, node)).unwrap_or(CpuChoice::Spread);
         let steps = loop_of(context, node, table, &memory, window);
-        roles.push(Role {
-            name,
-            workers: *count,
-            cpus,
-            steps,
-        });
+        roles.push(Role { name, workers: *count, cpus, steps });
     }
     endless_waits(context, root, declared.fields, &roles);
     roles
@@ -69,9 +53,7 @@ pub(crate) fn read(
 
 fn workers(context: &mut Context, table: &Table) -> u32 {
     let why = "each is a process pinned to a CPU";
-    let number = table
-        .get("workers")
-        .and_then(|node| read::integer(context, node, "workers", schema::WORKERS, why));
+    let number = table.get("workers").and_then(|node| read::integer(context, node, "workers", schema::WORKERS, why));
     number.unwrap_or(1) as u32
 }
 
@@ -97,42 +79,23 @@ fn cpus(context: &mut Context, node: &Node) -> Option<CpuChoice> {
         context.refuse(Problem::at(&node.place, "the list of CPUs is empty").cure(cure));
     }
     let why = "CPUs as Linux numbers them; `nproc` counts those that are there";
-    let number =
-        |context: &mut Context, node| read::integer(context, node, "cpus", schema::CPU, why);
-    let list: Option<Vec<CpuId>> = nodes
-        .iter()
-        .map(|node| number(context, node).map(|number| CpuId(number as u32)))
-        .collect();
+    let number = |context: &mut Context, node| read::integer(context, node, "cpus", schema::CPU, why);
+    let list: Option<Vec<CpuId>> =
+        nodes.iter().map(|node| number(context, node).map(|number| CpuId(number as u32))).collect();
     list.map(CpuChoice::List)
 }
 
 /// The role's steps, each with its node.
-fn loop_of(
-    context: &mut Context,
-    header: &Node,
-    table: &Table,
-    memory: &Memory<'_>,
-    window: Nanos,
-) -> Vec<Step> {
+fn loop_of(context: &mut Context, header: &Node, table: &Table, memory: &Memory<'_>, window: Nanos) -> Vec<Step> {
     const CURE: &str = "give it steps, such as loop = [\"add hits[me]\"]";
     let name = words::shown(name_of(table).unwrap_or_default());
     let Some(node) = table.get("loop") else {
         let place = table.get("name").map_or(&header.place, |node| &node.place);
-        context.refuse(
-            Problem::at(place, format!("role `{name}` has no loop"))
-                .label("`loop` is missing")
-                .cure(CURE),
-        );
+        context.refuse(Problem::at(place, format!("role `{name}` has no loop")).label("`loop` is missing").cure(CURE));
         return Vec::new();
     };
     let Some(nodes) = node.array() else {
-        read::wrong_type(
-            context,
-            node,
-            "loop",
-            "a list of steps",
-            "[\"add hits[me]\"]",
-        );
+        read::wrong_type(context, node, "loop", "a list of steps", "[\"add hits[me]\"]");
         return Vec::new();
     };
     if nodes.is_empty() {
@@ -143,10 +106,8 @@ fn loop_of(
         context.refuse(Problem::at(&node.place, what).cure("a loop repeats: write one pass of it"));
     }
     let nodes = &nodes[..nodes.len().min(schema::ITEMS_MAX)];
-    let steps: Vec<(Step, &Node)> = nodes
-        .iter()
-        .filter_map(|node| steps::read(context, node, memory).map(|step| (step, node)))
-        .collect();
+    let steps: Vec<(Step, &Node)> =
+        nodes.iter().filter_map(|node| steps::read(context, node, memory).map(|step| (step, node))).collect();
     // Behind a step that was refused, balance and length would be judged on half a loop.
     if steps.len() == nodes.len() {
         balanced(context, &steps, memory.locks);
@@ -163,16 +124,10 @@ fn balanced(context: &mut Context, steps: &[(Step, &Node)], locks: &[Lock]) {
             Action::Lock(lock) => {
                 if let Some((_, _, first)) = held.iter().find(|(other, ..)| *other == lock) {
                     context.refuse(
-                        Problem::at(
-                            &node.place,
-                            format!("this step takes `{}` twice", locks[lock].name),
-                        )
-                        .label("would wait for itself for ever")
-                        .also(&first.place, "taken here")
-                        .cure(format!(
-                            "put \"unlock {}\" between the two",
-                            locks[lock].name
-                        )),
+                        Problem::at(&node.place, format!("this step takes `{}` twice", locks[lock].name))
+                            .label("would wait for itself for ever")
+                            .also(&first.place, "taken here")
+                            .cure(format!("put \"unlock {}\" between the two", locks[lock].name)),
                     );
                     return;
                 }
@@ -181,12 +136,9 @@ fn balanced(context: &mut Context, steps: &[(Step, &Node)], locks: &[Lock]) {
             Action::Unlock(lock) => {
                 let Some(index) = held.iter().position(|(other, ..)| *other == lock) else {
                     context.refuse(
-                        Problem::at(
-                            &node.place,
-                            format!("`{}` is not held here", locks[lock].name),
-                        )
-                        .label("nothing to release")
-                        .cure(format!("put \"lock {}\" before it", locks[lock].name)),
+                        Problem::at(&node.place, format!("`{}` is not held here", locks[lock].name))
+                            .label("nothing to release")
+                            .cure(format!("put \"lock {}\" before it", locks[lock].name)),
                     );
                     return;
                 };
@@ -195,10 +147,7 @@ fn balanced(context: &mut Context, steps: &[(Step, &Node)], locks: &[Lock]) {
                     context.refuse(
                         Problem::at(
                             &node.place,
-                            format!(
-                                "`{}` is not released whenever it is taken",
-                                locks[lock].name
-                            ),
+                            format!("`{}` is not released whenever it is taken", locks[lock].name),
                         )
                         .label("runs in other passes")
                         .also(&taken.place, "taken here")
@@ -211,73 +160,48 @@ fn balanced(context: &mut Context, steps: &[(Step, &Node)], locks: &[Lock]) {
     }
     if let Some((lock, _, node)) = held.first() {
         context.refuse(
-            Problem::at(
-                &node.place,
-                format!("`{}` is still held when the pass ends", locks[*lock].name),
-            )
-            .label("the next pass would wait for itself for ever")
-            .cure(format!(
-                "end the critical section with \"unlock {}\"",
-                locks[*lock].name
-            )),
+            Problem::at(&node.place, format!("`{}` is still held when the pass ends", locks[*lock].name))
+                .label("the next pass would wait for itself for ever")
+                .cure(format!("end the critical section with \"unlock {}\"", locks[*lock].name)),
         );
     }
 }
 
 /// A loop whose pass lasts longer than the window would be measured by nothing.
 fn fits_in_window(context: &mut Context, node: &Node, steps: &[(Step, &Node)], window: Nanos) {
-    let asked = steps
-        .iter()
-        .filter(|(step, _)| step.every == 1)
-        .map(|(step, _)| match step.action {
-            Action::Work(length) | Action::Sleep(length) => length.0,
-            _ => 0,
-        });
+    let asked = steps.iter().filter(|(step, _)| step.every == 1).map(|(step, _)| match step.action {
+        Action::Work(length) | Action::Sleep(length) => length.0,
+        _ => 0,
+    });
     let pass = Nanos(asked.sum());
     if pass >= window {
         context.refuse(
-            Problem::at(
-                &node.place,
-                format!("one pass takes at least {pass}, and the window is {window}"),
-            )
-            .label("no pass would end within it")
-            .cure("shorten `work` and `sleep`, or lengthen [measure] window"),
+            Problem::at(&node.place, format!("one pass takes at least {pass}, and the window is {window}"))
+                .label("no pass would end within it")
+                .cure("shorten `work` and `sleep`, or lengthen [measure] window"),
         );
     }
 }
 
 /// A wait for a field that no step of any role writes never ends.
 fn endless_waits(context: &mut Context, root: &Table, fields: &[Field], roles: &[Role]) {
-    let actions = || {
-        roles
-            .iter()
-            .flat_map(|role| &role.steps)
-            .map(|step| &step.action)
-    };
+    let actions = || roles.iter().flat_map(|role| &role.steps).map(|step| &step.action);
     let changed: Vec<usize> = actions()
         .filter(|action| action.writes() && !matches!(action, Action::Flush(_)))
         .filter_map(|action| action.target().map(|target| target.field))
         .collect();
     for ((_, table), role) in root.listed("role").zip(roles) {
         let nodes = table.get("loop").and_then(Node::array).unwrap_or_default();
-        for (step, node) in role
-            .steps
-            .iter()
-            .zip(nodes)
-            .filter(|_| role.steps.len() == nodes.len())
-        {
+        for (step, node) in role.steps.iter().zip(nodes).filter(|_| role.steps.len() == nodes.len()) {
             let Action::Wait(target) = &step.action else {
                 continue;
             };
             if !changed.contains(&target.field) {
                 let name = quoted(&fields[target.field].name);
                 context.refuse(
-                    Problem::at(
-                        &node.place,
-                        format!("nothing changes {name}, so this wait would never end"),
-                    )
-                    .label("waits for ever")
-                    .cure(format!("let another role `post` {name}")),
+                    Problem::at(&node.place, format!("nothing changes {name}, so this wait would never end"))
+                        .label("waits for ever")
+                        .cure(format!("let another role `post` {name}")),
                 );
             }
         }

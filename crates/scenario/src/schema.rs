@@ -21,15 +21,7 @@ pub const TOP: &[&str] = &[
     "expect",
 ];
 /// Keys of `[measure]`.
-pub const MEASURE: &[&str] = &[
-    "window",
-    "warm_up",
-    "repetitions",
-    "precision",
-    "budget",
-    "baselines",
-    "headline",
-];
+pub const MEASURE: &[&str] = &["window", "warm_up", "repetitions", "precision", "budget", "baselines", "headline"];
 /// Those of [`MEASURE`] that an arm can have its own of.
 pub const MEASURE_PER_ARM: &[&str] = &["window", "warm_up"];
 /// Keys of `[field.NAME]`.
@@ -58,14 +50,7 @@ pub const SECTIONS: &[(&str, &[&str])] = &[
 ];
 
 /// Paths without a dot that `[variant.set]` and `[sweep]` know, beside the placeholders of steps.
-pub const BARE_PATHS: &[&str] = &[
-    "workers",
-    "cpus",
-    "kind",
-    "placement",
-    "shift",
-    "oversubscribe",
-];
+pub const BARE_PATHS: &[&str] = &["workers", "cpus", "kind", "placement", "shift", "oversubscribe"];
 
 /// Placements that are a word.
 pub const STRATEGIES: &[&str] = &["packed", "declared", "by-writer", "hot-cold"];
@@ -81,22 +66,11 @@ pub const ELEMENTS: &[&str] = &["me", "next", "any", "all"];
 pub const FACTS: &[&str] = &["cpus", "llc_groups", "sockets", "nodes"];
 
 /// Metrics of a role's passes.
-pub const ROLE_METRICS: &[&str] = &[
-    "ns_per_op",
-    "ops_per_second",
-    "fairness_jain",
-    "contention_solo",
-    "contention_unshared",
-];
+pub const ROLE_METRICS: &[&str] =
+    &["ns_per_op", "ops_per_second", "fairness_jain", "contention_solo", "contention_unshared"];
 /// Metrics of a lock.
-pub const LOCK_METRICS: &[&str] = &[
-    "contended_share",
-    "handoffs_per_op",
-    "wait_p50_ns",
-    "wait_p99_ns",
-    "wait_p999_ns",
-    "wait_max_ns",
-];
+pub const LOCK_METRICS: &[&str] =
+    &["contended_share", "handoffs_per_op", "wait_p50_ns", "wait_p99_ns", "wait_p999_ns", "wait_max_ns"];
 /// The metric of a layout.
 pub const BYTES_METRIC: &str = "bytes";
 /// Counters that claims can name as `COUNTER_per_op` and `COUNTER_per_second`.

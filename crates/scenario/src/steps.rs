@@ -65,45 +65,26 @@ struct Token {
 
 /// The name at the start of `text`: what can stand behind a `$`.
 pub(crate) fn placeholder_name(text: &str) -> &str {
-    let end = text
-        .find(|c: char| !(c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_'))
-        .unwrap_or(text.len());
+    let end = text.find(|c: char| !(c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')).unwrap_or(text.len());
     &text[..end]
 }
 
 /// Reads one step, or refuses it.
 pub(crate) fn read(context: &mut Context, node: &Node, memory: &Memory<'_>) -> Option<Step> {
-    let text = read::string(
-        context,
-        node,
-        "loop",
-        "a step in quotes",
-        "[\"add hits[me]\"]",
-    )?;
+    let text = read::string(context, node, "loop", "a step in quotes", "[\"add hits[me]\"]")?;
     let tokens = tokens(context, node, text, memory)?;
-    let mut reader = StepReader {
-        context,
-        memory,
-        node,
-        tokens: &tokens,
-        next: 0,
-    };
+    let mut reader = StepReader { context, memory, node, tokens: &tokens, next: 0 };
     let every = reader.every()?;
     let action = reader.action()?;
     reader.end()?;
-    Some(Step {
-        every,
-        action,
-        text: canonical(&tokens),
-    })
+    Some(Step { every, action, text: canonical(&tokens) })
 }
 
 /// The step on one line, with single spaces and tight brackets.
 fn canonical(tokens: &[Token]) -> String {
     let mut text = String::new();
     for token in tokens {
-        let tight =
-            text.is_empty() || text.ends_with('[') || matches!(token.text.as_str(), "[" | "]");
+        let tight = text.is_empty() || text.ends_with('[') || matches!(token.text.as_str(), "[" | "]");
         if !tight {
             text.push(' ');
         }
@@ -124,10 +105,7 @@ fn split(text: &str) -> Vec<Range<usize>> {
                 ranges.push(at..end);
                 open = false;
             }
-            _ if open => ranges
-                .last_mut()
-                .into_iter()
-                .for_each(|range| range.end = end),
+            _ if open => ranges.last_mut().into_iter().for_each(|range| range.end = end),
             _ => {
                 ranges.push(at..end);
                 open = true;
@@ -137,12 +115,7 @@ fn split(text: &str) -> Vec<Range<usize>> {
     ranges
 }
 
-fn tokens(
-    context: &mut Context,
-    node: &Node,
-    text: &str,
-    memory: &Memory<'_>,
-) -> Option<Vec<Token>> {
+fn tokens(context: &mut Context, node: &Node, text: &str, memory: &Memory<'_>) -> Option<Vec<Token>> {
     let mut tokens = Vec::new();
     for range in split(text) {
         let place = context.texts.within(node, text, range.clone());
@@ -157,30 +130,17 @@ fn tokens(
 }
 
 /// The value of `$name`.
-fn expansion(
-    context: &mut Context,
-    place: &Place,
-    name: &str,
-    memory: &Memory<'_>,
-) -> Option<String> {
+fn expansion(context: &mut Context, place: &Place, name: &str, memory: &Memory<'_>) -> Option<String> {
     if name.is_empty() || placeholder_name(name) != name {
         let cure = "a placeholder is a `$` and a name of a-z, 0-9 and `_`, and a whole word: \"work $think\"";
-        context.refuse(
-            Problem::at(
-                place,
-                format!("{} is no placeholder", quoted(&format!("${name}"))),
-            )
-            .cure(cure),
-        );
+        context.refuse(Problem::at(place, format!("{} is no placeholder", quoted(&format!("${name}")))).cure(cure));
         return None;
     }
     let Some(node) = memory.placeholders.get(name) else {
         context.refuse(
             Problem::at(place, format!("`${name}` has no value"))
                 .label("a placeholder that nothing fills")
-                .cure(format!(
-                    "list its values under [sweep]: {name} = [\"10ns\", \"100ns\"]"
-                )),
+                .cure(format!("list its values under [sweep]: {name} = [\"10ns\", \"100ns\"]")),
         );
         return None;
     };
@@ -188,13 +148,7 @@ fn expansion(
         Value::String(text) => text.clone(),
         Value::Integer(number) => number.to_string(),
         _ => {
-            read::wrong_type(
-                context,
-                node,
-                name,
-                "a string or a whole number",
-                "[\"10ns\", \"100ns\"]",
-            );
+            read::wrong_type(context, node, name, "a string or a whole number", "[\"10ns\", \"100ns\"]");
             return None;
         }
     };
@@ -233,9 +187,7 @@ impl<'a> StepReader<'a> {
     fn expect(&mut self, missing: &str, cure: &str) -> Option<&'a Token> {
         let token = self.take();
         if token.is_none() {
-            self.context.refuse(
-                Problem::at(&self.node.place, format!("this step lacks {missing}")).cure(cure),
-            );
+            self.context.refuse(Problem::at(&self.node.place, format!("this step lacks {missing}")).cure(cure));
         }
         token
     }
@@ -257,26 +209,18 @@ impl<'a> StepReader<'a> {
             Ok(every) if (low..=high).contains(&every) => Some(every as u32),
             Ok(_) => {
                 let what = format!("`every` cannot be {}", words::shown(&number.text));
-                let problem =
-                    Problem::at(&number.place, what).label(format!("not within {low} to {high}"));
+                let problem = Problem::at(&number.place, what).label(format!("not within {low} to {high}"));
                 self.refuse(problem.cure("a larger number might not come up within a window"))
             }
             Err(_) => {
                 let what = format!("{} is no number of passes", quoted(&number.text));
-                self.refuse(
-                    Problem::at(&number.place, what)
-                        .label("expected a whole number")
-                        .cure(CURE),
-                )
+                self.refuse(Problem::at(&number.place, what).label("expected a whole number").cure(CURE))
             }
         }
     }
 
     fn action(&mut self) -> Option<Action> {
-        let cure = format!(
-            "a step is a verb and its target, such as \"add hits[me]\"; the verbs are {}",
-            verbs()
-        );
+        let cure = format!("a step is a verb and its target, such as \"add hits[me]\"; the verbs are {}", verbs());
         let word = self.expect("a verb", &cure)?;
         let Some(verb) = VERBS.iter().find(|verb| verb.name == word.text) else {
             let names: Vec<&str> = VERBS.iter().map(|verb| verb.name).collect();
@@ -297,11 +241,7 @@ impl<'a> StepReader<'a> {
                 if matches!(target.element, Element::Any | Element::All) {
                     let what = format!("`{}` needs one element, always the same", verb.name);
                     let cure = "write `[me]`, `[next]` or a number: a wait must know which word it waits for";
-                    return self.refuse(
-                        Problem::at(&place, what)
-                            .label("stands for several")
-                            .cure(cure),
-                    );
+                    return self.refuse(Problem::at(&place, what).label("stands for several").cure(cure));
                 }
                 Some(make(target))
             }
@@ -316,94 +256,48 @@ impl<'a> StepReader<'a> {
             Ok(length) => {
                 let problem = Problem::at(&word.place, format!("`{verb}` cannot take {length}"));
                 let cure = "a worker looks at the stop word between steps, so none may last longer than a second";
-                self.refuse(
-                    problem
-                        .label(format!("not within {low} to {high}"))
-                        .cure(cure),
-                )
+                self.refuse(problem.label(format!("not within {low} to {high}")).cure(cure))
             }
             Err(why) => {
-                let problem = Problem::at(
-                    &word.place,
-                    format!("{} is no duration", quoted(&word.text)),
-                );
+                let problem = Problem::at(&word.place, format!("{} is no duration", quoted(&word.text)));
                 self.refuse(problem.label(why).cure(cure))
             }
         }
     }
 
     fn lock(&mut self, verb: &str) -> Option<usize> {
-        let locks: Vec<&str> = self
-            .memory
-            .locks
-            .iter()
-            .map(|lock| lock.name.as_str())
-            .collect();
-        let word = self.expect(
-            "a lock",
-            &format!("write \"{verb} NAME\" with a lock declared as [lock.NAME]"),
-        )?;
+        let locks: Vec<&str> = self.memory.locks.iter().map(|lock| lock.name.as_str()).collect();
+        let word = self.expect("a lock", &format!("write \"{verb} NAME\" with a lock declared as [lock.NAME]"))?;
         if let Some(index) = locks.iter().position(|lock| *lock == word.text) {
             return Some(index);
         }
-        if self
-            .memory
-            .fields
-            .iter()
-            .any(|field| field.name == word.text)
-        {
-            let problem = Problem::at(
-                &word.place,
-                format!("{} is a field, not a lock", quoted(&word.text)),
-            );
-            let cure =
-                "declare a lock with [lock.NAME]; fields take `load`, `store`, `add` and the like";
+        if self.memory.fields.iter().any(|field| field.name == word.text) {
+            let problem = Problem::at(&word.place, format!("{} is a field, not a lock", quoted(&word.text)));
+            let cure = "declare a lock with [lock.NAME]; fields take `load`, `store`, `add` and the like";
             return self.refuse(problem.label(format!("`{verb}` needs a lock")).cure(cure));
         }
-        let problem = Problem::at(
-            &word.place,
-            format!("no lock is named {}", quoted(&word.text)),
-        );
+        let problem = Problem::at(&word.place, format!("no lock is named {}", quoted(&word.text)));
         let problem = match words::nearest(&word.text, &locks) {
             Some(near) => problem.label(format!("did you mean `{near}`?")),
             None => problem.label("not declared"),
         };
-        self.refuse(problem.cure(format!(
-            "the locks are {}; declare one with [lock.NAME]",
-            words::listed(&locks)
-        )))
+        self.refuse(problem.cure(format!("the locks are {}; declare one with [lock.NAME]", words::listed(&locks))))
     }
 
     /// A field and its element, and the element's place.
     fn target(&mut self, verb: &str) -> Option<(Target, Place)> {
-        let word = self.expect(
-            "a target",
-            &format!("write \"{verb} NAME\" with a field declared as [field.NAME]"),
-        )?;
-        let Some(field) = self
-            .memory
-            .fields
-            .iter()
-            .position(|field| field.name == word.text)
-        else {
+        let word = self.expect("a target", &format!("write \"{verb} NAME\" with a field declared as [field.NAME]"))?;
+        let Some(field) = self.memory.fields.iter().position(|field| field.name == word.text) else {
             return self.no_field(verb, word);
         };
         let count = self.memory.fields[field].count;
         let name = words::shown(&word.text);
         if self.peek().is_none_or(|token| token.text != "[") {
             if count == Count::One {
-                return Some((
-                    Target {
-                        field,
-                        element: Element::Only,
-                    },
-                    word.place.clone(),
-                ));
+                return Some((Target { field, element: Element::Only }, word.place.clone()));
             }
-            let cure =
-                format!("write {name}[me], {name}[next], {name}[any], {name}[all] or {name}[0]");
-            let problem =
-                Problem::at(&word.place, format!("`{name}` is an array")).label("which element?");
+            let cure = format!("write {name}[me], {name}[next], {name}[any], {name}[all] or {name}[0]");
+            let problem = Problem::at(&word.place, format!("`{name}` is an array")).label("which element?");
             return self.refuse(problem.cure(cure));
         }
         self.take();
@@ -414,11 +308,8 @@ impl<'a> StepReader<'a> {
             return self.refuse(problem.cure(cure));
         }
         if count == Count::One {
-            let problem = Problem::at(&inner.place, format!("`{name}` is a single value"))
-                .label("it has no elements");
-            let cure = format!(
-                "write \"{verb} {name}\", or make it an array with each = \"worker\" or count = 4"
-            );
+            let problem = Problem::at(&inner.place, format!("`{name}` is a single value")).label("it has no elements");
+            let cure = format!("write \"{verb} {name}\", or make it an array with each = \"worker\" or count = 4");
             return self.refuse(problem.cure(cure));
         }
         let element = self.element(inner, &name, count)?;
@@ -429,28 +320,16 @@ impl<'a> StepReader<'a> {
         if self.memory.locks.iter().any(|lock| lock.name == word.text) {
             let name = words::shown(&word.text);
             let problem = Problem::at(&word.place, format!("`{name}` is a lock, not a field"));
-            let cure =
-                format!("write \"lock {name}\" and later \"unlock {name}\", or declare a field");
+            let cure = format!("write \"lock {name}\" and later \"unlock {name}\", or declare a field");
             return self.refuse(problem.label(format!("`{verb}` needs a field")).cure(cure));
         }
-        let fields: Vec<&str> = self
-            .memory
-            .fields
-            .iter()
-            .map(|field| field.name.as_str())
-            .collect();
-        let problem = Problem::at(
-            &word.place,
-            format!("no field is named {}", quoted(&word.text)),
-        );
+        let fields: Vec<&str> = self.memory.fields.iter().map(|field| field.name.as_str()).collect();
+        let problem = Problem::at(&word.place, format!("no field is named {}", quoted(&word.text)));
         let problem = match words::nearest(&word.text, &fields) {
             Some(near) => problem.label(format!("did you mean `{near}`?")),
             None => problem.label("not declared"),
         };
-        self.refuse(problem.cure(format!(
-            "the fields are {}; declare one with [field.NAME]",
-            words::listed(&fields)
-        )))
+        self.refuse(problem.cure(format!("the fields are {}; declare one with [field.NAME]", words::listed(&fields))))
     }
 
     fn element(&mut self, word: &Token, name: &str, count: Count) -> Option<Element> {
@@ -464,10 +343,7 @@ impl<'a> StepReader<'a> {
             "me" => {
                 let last = own.end.saturating_sub(1);
                 let what = format!("worker {last} has no element in `{name}`");
-                let label = format!(
-                    "`{name}` has {}",
-                    words::counted(u64::from(elements), "element")
-                );
+                let label = format!("`{name}` has {}", words::counted(u64::from(elements), "element"));
                 let cure = "write each = \"worker\" in place of count, or a larger count";
                 return self.refuse(Problem::at(&word.place, what).label(label).cure(cure));
             }
@@ -478,30 +354,20 @@ impl<'a> StepReader<'a> {
             Some(index) if index < elements => Some(Element::At(index)),
             Some(index) => {
                 let what = format!("`{name}` has no element {index}");
-                let label = format!(
-                    "it has {}, from 0",
-                    words::counted(u64::from(elements), "element")
-                );
+                let label = format!("it has {}, from 0", words::counted(u64::from(elements), "element"));
                 let cure = match count {
-                    Count::PerWorker => {
-                        "elements are as many as workers of all roles: use a smaller number"
-                    }
+                    Count::PerWorker => "elements are as many as workers of all roles: use a smaller number",
                     _ => "use a smaller number, or a larger count",
                 };
                 self.refuse(Problem::at(&word.place, what).label(label).cure(cure))
             }
             None => {
-                let problem = Problem::at(
-                    &word.place,
-                    format!("unknown element {}", quoted(&word.text)),
-                );
+                let problem = Problem::at(&word.place, format!("unknown element {}", quoted(&word.text)));
                 let problem = match words::nearest(&word.text, schema::ELEMENTS) {
                     Some(near) => problem.label(format!("did you mean `{near}`?")),
                     None => problem.label("not an element"),
                 };
-                self.refuse(
-                    problem.cure("an element is `me`, `next`, `any`, `all` or a number from 0"),
-                )
+                self.refuse(problem.cure("an element is `me`, `next`, `any`, `all` or a number from 0"))
             }
         }
     }
@@ -510,15 +376,8 @@ impl<'a> StepReader<'a> {
         let Some(word) = self.peek() else {
             return Some(());
         };
-        let problem = Problem::at(
-            &word.place,
-            format!("unexpected {} behind the step", quoted(&word.text)),
-        );
-        self.refuse(
-            problem
-                .label("the step ends before it")
-                .cure("write each step as a string of its own"),
-        )
+        let problem = Problem::at(&word.place, format!("unexpected {} behind the step", quoted(&word.text)));
+        self.refuse(problem.label("the step ends before it").cure("write each step as a string of its own"))
     }
 }
 

@@ -19,11 +19,7 @@ pub(crate) fn has_unsafe(text: &str) -> bool {
 /// `text` with what a terminal might obey written as an escape.
 pub(crate) fn printable(text: &str) -> String {
     let escape = |c: char| {
-        if is_unsafe(c) {
-            c.escape_default().to_string()
-        } else {
-            c.to_string()
-        }
+        if is_unsafe(c) { c.escape_default().to_string() } else { c.to_string() }
     };
     text.chars().map(escape).collect()
 }
@@ -48,10 +44,7 @@ pub(crate) fn same_length(text: &str) -> String {
 
 /// "`a`, `b` or `c`".
 pub(crate) fn one_of<S: AsRef<str>>(names: &[S]) -> String {
-    let quoted: Vec<String> = names
-        .iter()
-        .map(|name| format!("`{}`", shown(name.as_ref())))
-        .collect();
+    let quoted: Vec<String> = names.iter().map(|name| format!("`{}`", shown(name.as_ref()))).collect();
     match quoted.as_slice() {
         [] => "none".to_owned(),
         [only] => only.clone(),
@@ -62,19 +55,12 @@ pub(crate) fn one_of<S: AsRef<str>>(names: &[S]) -> String {
 /// "`a`, `b`, `c`"; past twelve, the rest is counted.
 pub(crate) fn listed<S: AsRef<str>>(names: &[S]) -> String {
     const LISTED_MAX: usize = 12;
-    let mut text: Vec<String> = names
-        .iter()
-        .take(LISTED_MAX)
-        .map(|name| format!("`{}`", shown(name.as_ref())))
-        .collect();
+    let mut text: Vec<String> =
+        names.iter().take(LISTED_MAX).map(|name| format!("`{}`", shown(name.as_ref()))).collect();
     if let Some(more @ 1..) = names.len().checked_sub(LISTED_MAX) {
         text.push(format!("and {more} more"));
     }
-    if text.is_empty() {
-        "none".to_owned()
-    } else {
-        text.join(", ")
-    }
+    if text.is_empty() { "none".to_owned() } else { text.join(", ") }
 }
 
 /// "1 worker", "3 workers".
@@ -89,12 +75,7 @@ pub(crate) fn nearest<'a, S: AsRef<str>>(word: &str, known: &'a [S]) -> Option<&
         return None;
     }
     let lower = word.to_lowercase();
-    let distances = known.iter().map(|name| {
-        (
-            strsim::damerau_levenshtein(&lower, name.as_ref()),
-            name.as_ref(),
-        )
-    });
+    let distances = known.iter().map(|name| (strsim::damerau_levenshtein(&lower, name.as_ref()), name.as_ref()));
     let (distance, name) = distances.min_by_key(|(distance, _)| *distance)?;
     let allowed = (lower.chars().count().max(name.chars().count()) / 3).max(1);
     (distance <= allowed && distance < name.chars().count()).then_some(name)
@@ -102,28 +83,12 @@ pub(crate) fn nearest<'a, S: AsRef<str>>(word: &str, known: &'a [S]) -> Option<&
 
 /// The stem of a path, fit to name a folder: letters, digits, `_`, `-` and inner dots.
 pub(crate) fn file_stem(path: &str) -> String {
-    let stem = Path::new(path)
-        .file_stem()
-        .map(|stem| stem.to_string_lossy().into_owned())
-        .unwrap_or_default();
+    let stem = Path::new(path).file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
     let fit = |c: char| {
-        if c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.') {
-            c
-        } else {
-            '_'
-        }
+        if c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.') { c } else { '_' }
     };
-    let name: String = stem
-        .trim_start_matches('.')
-        .chars()
-        .map(fit)
-        .take(100)
-        .collect();
-    if name.is_empty() {
-        "scenario".to_owned()
-    } else {
-        name
-    }
+    let name: String = stem.trim_start_matches('.').chars().map(fit).take(100).collect();
+    if name.is_empty() { "scenario".to_owned() } else { name }
 }
 
 /// `text` with every run of white space made one space, and none at the ends.
