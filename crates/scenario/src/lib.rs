@@ -1,1 +1,119 @@
-//! placeholder
+//! TOML text in, [`plan::Plan`] out; whatever is refused is shown with file, line, column and cure.
+//!
+//! [`load`] reads a file, [`parse`] a text, [`parse_with`] a text under values from the command line. All three go
+//! through the same stages: `document` (TOML into a tree that knows its places), `outline` (shapes, names, unknown
+//! keys), `arms` (variants and sweep points applied to the tree, then one typed reading of each), `claims`.
+//! `scenarios/README.md` is the schema's reference.
+#![forbid(unsafe_code)]
+
+mod arms;
+mod case;
+mod claims;
+mod context;
+mod document;
+mod expand;
+mod measure;
+mod memory;
+mod outline;
+mod paths;
+mod placement;
+mod quantity;
+mod read;
+mod refusal;
+mod roles;
+pub mod schema;
+mod source;
+mod steps;
+mod words;
+
+pub use refusal::Refusal;
+pub use source::Source;
+
+use context::Context;
+use plan::{Measure, Plan};
+use std::path::Path;
+
+/// A scenario that was accepted, and the text it came from.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// What is to be run.
+    pub plan: Plan,
+    /// The text, which can say where in it a later stage found fault.
+    pub source: Source,
+}
+
+/// Reads the scenario file at `path`.
+///
+/// # Errors
+/// [`Refusal`] where the file cannot be read, is a directory, is larger than [`schema::FILE_BYTES_MAX`], is not UTF-8, or
+/// holds anything that [`parse`] refuses.
+pub fn load(path: &Path) -> Result<Loaded, Refusal> {
+    load_with(path, &[])
+}
+
+/// Reads the scenario file at `path` under values from the command line; see [`parse_with`].
+///
+/// # Errors
+/// As [`load`] and [`parse_with`].
+pub fn load_with(path: &Path, overrides: &[(String, String)]) -> Result<Loaded, Refusal> {
+    let shown = path.display().to_string();
+    let text = source::read(path).map_err(|problem| Refusal::without_text(&shown, problem))?;
+    parse_with(&shown, &text, overrides)
+}
+
+/// Turns scenario text into a plan. `name` is the path to show in messages; its stem names the results folder.
+///
+/// # Errors
+/// [`Refusal`], with every problem that could be told apart, in file order.
+pub fn parse(name: &str, text: &str) -> Result<Loaded, Refusal> {
+    parse_with(name, text, &[])
+}
+
+/// As [`parse`], with values that replace the scenario's own in every arm: pairs of a path (`role.counter.workers`, or bare
+/// `workers` and `cpus` for the headline role, as under `[variant.set]`) and a value as TOML text (`4`, `[0, 1]`).
+/// A path that is also swept is no longer swept: its list becomes this one value. Claims may still name the arms that
+/// the scenario has without the override.
+///
+/// # Errors
+/// [`Refusal`]; a problem with an override shows it as the flag `--workers 4`, named by the path's last part.
+pub fn parse_with(name: &str, text: &str, overrides: &[(String, String)]) -> Result<Loaded, Refusal> {
+    let mut context = Context::new(name, text, overrides);
+    match build(&mut context, overrides) {
+        Some((plan, source)) if context.problems.is_empty() => Ok(Loaded { plan, source }),
+        _ => Err(context.into_refusal()),
+    }
+}
+
+/// The stages in order. `None`, or a problem in `context`, means refused.
+fn build(context: &mut Context, overrides: &[(String, String)]) -> Option<(Plan, Source)> {
+    let root = document::read(context)?;
+    let outline = outline::read(context, &root);
+    let measure = measure::whole_run(context, &root, &outline);
+    let expansion = expand::read(context, &root, &outline);
+    let arms = arms::build(context, &root, &outline, &expansion);
+    let (title, question) = (outline::line(context, &root, "title"), outline::line(context, &root, "question"));
+    if !context.problems.is_empty() {
+        return None;
+    }
+    let expects = claims::read(context, &root, &claims::Scope::new(&arms, &outline, measure.baselines.as_deref()));
+    if !context.problems.is_empty() {
+        return None;
+    }
+    let flags = expand::flags(context, overrides, &root, &outline);
+    let mut fixed = expansion.clone();
+    fixed.pin(flags);
+    let arms = if overrides.is_empty() { arms } else { arms::build(context, &root, &outline, &fixed) };
+    if !context.problems.is_empty() {
+        return None;
+    }
+    let stem = words::file_stem(&context.texts.path);
+    let plan = Plan {
+        title: title.unwrap_or_else(|| stem.clone()),
+        question: question.unwrap_or_default(),
+        name: stem,
+        measure: Measure { headline_role: outline.headline, ..measure },
+        arms,
+        expects,
+    };
+    Some((plan, Source::new(context.texts.clone(), root, &fixed)))
+}

@@ -1,0 +1,401 @@
+//! `[[expect]]`: claims on the outcome, and the conditions under which they are made.
+
+use crate::context::{Context, Place};
+use crate::document::{Node, Table, quoted};
+use crate::outline::Outline;
+use crate::refusal::Problem;
+use crate::{read, schema, words};
+use plan::expect::{Against, Expect, HostFact, Metric, Quantile, Relation, Term, When};
+use plan::{Action, Arm, Baseline};
+use std::ops::Range;
+
+const GRAMMAR: &str = "a claim reads: metric(arm) >= 3 * metric(arm), or metric(arm) <= 100";
+
+/// What claims can name.
+pub(crate) struct Scope {
+    arms: Vec<String>,
+    roles: Vec<String>,
+    locks: Vec<String>,
+    /// Names that look like a baseline's arm, and why there is no such arm.
+    absent: Vec<(String, String)>,
+}
+
+impl Scope {
+    pub(crate) fn new(arms: &[Arm], outline: &Outline, baselines: Option<&[Baseline]>) -> Scope {
+        let mut names: Vec<String> = arms.iter().map(|arm| arm.name.clone()).collect();
+        let mut absent = Vec::new();
+        let left_out = |baseline| baselines.is_some_and(|chosen| !chosen.contains(&baseline));
+        let mut add = |name: String, why: Option<&str>| match why {
+            Some(why) => absent.push((name, why.to_owned())),
+            None => names.push(name),
+        };
+        add("control".to_owned(), None);
+        let waits = |role: &plan::Role| role.steps.iter().any(|step| matches!(step.action, Action::Wait(_)));
+        let roles = arms.first().map_or(&[][..], |arm| &arm.case.roles);
+        for role in roles {
+            let why = match () {
+                () if left_out(Baseline::Solo) => Some("[measure] baselines leaves `solo` out"),
+                () if waits(role) => Some("this role waits for another, so it cannot run alone"),
+                () => None,
+            };
+            add(format!("solo:{}", role.name), why);
+        }
+        for (index, variant) in arms.iter().map(|arm| arm.variant.as_str()).collect::<Vec<_>>().iter().enumerate() {
+            let why = match () {
+                () if left_out(Baseline::Unshared) => Some("[measure] baselines leaves `unshared` out"),
+                () if roles.iter().any(waits) => {
+                    Some("one role waits for another here, so each needs the other's word")
+                }
+                () if arms[0].variant != *variant => Some("baselines are made of the first variant alone"),
+                () => None,
+            };
+            if arms[..index].iter().all(|arm| arm.variant != *variant) {
+                add(format!("unshared:{variant}"), why);
+            }
+        }
+        Scope { arms: names, roles: outline.roles.clone(), locks: outline.locks.clone(), absent }
+    }
+}
+
+/// Reads every `[[expect]]`.
+pub(crate) fn read(context: &mut Context, root: &Table, scope: &Scope) -> Vec<Expect> {
+    root.listed("expect").filter_map(|(node, table)| expect(context, node, table, scope)).collect()
+}
+
+fn expect(context: &mut Context, header: &Node, table: &Table, scope: &Scope) -> Option<Expect> {
+    let when = table.get("when").map(|node| when(context, node));
+    let Some(node) = table.get("claim") else {
+        let problem = Problem::at(&header.place, "an [[expect]] without a claim").label("`claim` is missing");
+        context.refuse(problem.cure(GRAMMAR));
+        return None;
+    };
+    let text =
+        read::string(context, node, "claim", "a claim in quotes", "\"ns_per_op(packed) >= 3 * ns_per_op(padded)\"")?;
+    let mut reader = ClaimReader { context, node, text, at: 0, scope };
+    let left = reader.term()?;
+    let op = reader.relation()?;
+    let right = reader.right()?;
+    reader.end()?;
+    let when = match when {
+        Some(when) => Some(when?),
+        None => None,
+    };
+    Some(Expect { text: words::squeezed(text), left, op, right, when })
+}
+
+/// Reads a claim from left to right.
+struct ClaimReader<'a> {
+    context: &'a mut Context,
+    node: &'a Node,
+    text: &'a str,
+    at: usize,
+    scope: &'a Scope,
+}
+
+impl<'a> ClaimReader<'a> {
+    fn place(&self, range: Range<usize>) -> Place {
+        self.context.texts.within(self.node, self.text, range)
+    }
+
+    fn refuse<T>(&mut self, range: Range<usize>, what: String, label: &str, cure: &str) -> Option<T> {
+        let problem = Problem::at(&self.place(range), what).label(label).cure(cure);
+        self.context.refuse(problem);
+        None
+    }
+
+    fn rest(&self) -> &'a str {
+        &self.text[self.at..]
+    }
+
+    fn skip_space(&mut self) {
+        self.at = self.text.len() - self.rest().trim_start().len();
+    }
+
+    /// Takes characters while `fits`.
+    fn take_while(&mut self, fits: impl Fn(char) -> bool) -> (&'a str, Range<usize>) {
+        self.skip_space();
+        let rest = self.rest();
+        let length = rest.find(|c| !fits(c)).unwrap_or(rest.len());
+        let range = self.at..self.at + length;
+        self.at = range.end;
+        (&rest[..length], range)
+    }
+
+    /// `metric(arm[, role or lock])`.
+    fn term(&mut self) -> Option<Term> {
+        let (name, range) = self.take_while(|c| c.is_ascii_alphanumeric() || c == '_');
+        if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
+            let end = self.text.len();
+            return self.refuse(
+                range.start..end,
+                "a claim begins with a metric".to_owned(),
+                "expected a metric",
+                GRAMMAR,
+            );
+        }
+        let metric = self.metric(name, range)?;
+        self.skip_space();
+        if !self.rest().starts_with('(') {
+            let at = self.at;
+            let what = format!("`{name}` lacks its arm");
+            return self.refuse(at..at, what, "expected (arm)", &format!("write {name}(ARM)"));
+        }
+        let open = self.at + 1;
+        let Some(length) = closing(&self.text[open..]) else {
+            let end = self.text.len();
+            return self.refuse(open - 1..end, "this bracket is not closed".to_owned(), "no `)`", GRAMMAR);
+        };
+        self.at = open + length + 1;
+        let (arm, of) = self.arm(open..open + length)?;
+        let of = self.of(&metric, name, of, open..open + length)?;
+        Some(Term { metric, arm, of })
+    }
+
+    fn metric(&mut self, name: &str, range: Range<usize>) -> Option<Metric> {
+        if let Some(metric) = metric(name) {
+            return Some(metric);
+        }
+        let counters =
+            schema::COUNTERS.iter().flat_map(|name| [format!("{name}_per_op"), format!("{name}_per_second")]);
+        let plain = schema::ROLE_METRICS.iter().chain(schema::LOCK_METRICS).map(|name| (*name).to_owned());
+        let known: Vec<String> = plain.chain([schema::BYTES_METRIC.to_owned()]).chain(counters).collect();
+        let label = match words::nearest(name, &known) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "not a metric".to_owned(),
+        };
+        let cure = format!(
+            "the metrics are {}, {}, `bytes`, and COUNTER_per_op or COUNTER_per_second with a counter of {}",
+            schema::ROLE_METRICS.join(", "),
+            schema::LOCK_METRICS.join(", "),
+            schema::COUNTERS.join(", "),
+        );
+        self.refuse(range, format!("unknown metric {}", quoted(name)), &label, &cure)
+    }
+
+    /// The arm in the brackets, and what stands behind its last comma. Arms of sweeps have commas of their own, so
+    /// the whole text is tried first.
+    fn arm(&mut self, inside: Range<usize>) -> Option<(String, Option<(String, Range<usize>)>)> {
+        let text = &self.text[inside.clone()];
+        if let Some(arm) = self.known_arm(text) {
+            return Some((arm, None));
+        }
+        if let Some((arm, of)) = text.rsplit_once(',')
+            && (self.known_arm(arm).is_some() || !of.contains('='))
+        {
+            let start = inside.start + arm.len() + 1;
+            let arm = self.resolve_arm(arm, inside.start..inside.start + arm.len())?;
+            return Some((arm, Some((of.trim().to_owned(), trimmed(self.text, start..inside.end)))));
+        }
+        self.resolve_arm(text, inside).map(|arm| (arm, None))
+    }
+
+    fn known_arm(&self, text: &str) -> Option<String> {
+        let bare = |text: &str| text.split_whitespace().collect::<String>();
+        let wanted = bare(text);
+        self.scope.arms.iter().find(|arm| bare(arm) == wanted).cloned()
+    }
+
+    fn resolve_arm(&mut self, text: &str, range: Range<usize>) -> Option<String> {
+        if let Some(arm) = self.known_arm(text) {
+            return Some(arm);
+        }
+        let range = trimmed(self.text, range);
+        let name = text.trim();
+        if let Some((_, why)) = self.scope.absent.iter().find(|(absent, _)| absent == name) {
+            let why = why.clone();
+            return self.refuse(range, format!("there will be no arm {}", quoted(name)), &why, &self.arms_cure());
+        }
+        let label = match words::nearest(name, &self.scope.arms) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "not an arm of this run".to_owned(),
+        };
+        let cure = self.arms_cure();
+        self.refuse(range, format!("no arm is named {}", quoted(name)), &label, &cure)
+    }
+
+    fn arms_cure(&self) -> String {
+        format!("the arms are {}", words::listed(&self.scope.arms))
+    }
+
+    /// The role or lock that the metric is of.
+    fn of(
+        &mut self,
+        metric: &Metric,
+        name: &str,
+        of: Option<(String, Range<usize>)>,
+        inside: Range<usize>,
+    ) -> Option<Option<String>> {
+        let of_lock = schema::LOCK_METRICS.contains(&name);
+        let (what, known) = if of_lock { ("lock", &self.scope.locks) } else { ("role", &self.scope.roles) };
+        let known = known.clone();
+        let Some((of, range)) = of else {
+            if !of_lock || known.len() == 1 {
+                return Some(None);
+            }
+            let label = format!("this scenario has {}", words::counted(known.len() as u64, "lock"));
+            let cure = match known.first() {
+                None => "declare one with [lock.NAME], or claim something else".to_owned(),
+                Some(first) => format!("name the lock behind a comma, as in {name}(ARM, {first})"),
+            };
+            return self.refuse(inside, format!("`{name}` is a metric of a lock"), &label, &cure);
+        };
+        if *metric == Metric::Bytes {
+            let what = "`bytes` is of the whole layout".to_owned();
+            return self.refuse(range, what, "no role or lock", "write bytes(ARM)");
+        }
+        if known.contains(&of) {
+            return Some(Some(of));
+        }
+        let label = match words::nearest(&of, &known) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("`{name}` is a metric of a {what}"),
+        };
+        let cure = format!("the {what}s are {}", words::listed(&known));
+        self.refuse(range, format!("no {what} is named {}", quoted(&of)), &label, &cure)
+    }
+
+    fn relation(&mut self) -> Option<Relation> {
+        let (text, range) = self.take_while(|c| "<>=!~≥≤".contains(c));
+        match relation(text) {
+            Some(op) => Some(op),
+            None => {
+                let what = if text.is_empty() {
+                    "this claim lacks its relation".to_owned()
+                } else {
+                    format!("unknown relation {}", quoted(text))
+                };
+                let cure = "it is one of >= <= > <; equality is never claimed, since figures are intervals";
+                self.refuse(range, what, "expected a relation", cure)
+            }
+        }
+    }
+
+    /// A number, `number * term`, or a term.
+    fn right(&mut self) -> Option<Against> {
+        self.skip_space();
+        if !self.rest().starts_with(|c: char| c.is_ascii_digit() || "-+.".contains(c)) {
+            return self.term().map(|term| Against::Scaled { factor: 1.0, term });
+        }
+        let (text, range) = self.take_while(|c| c.is_ascii_alphanumeric() || "+-.".contains(c));
+        let number = text.parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0);
+        let Some(number) = number else {
+            let cure = "write a number of 0 or more, such as 3, 0.95 or 1e6, in the metric's own unit";
+            return self.refuse(range, format!("{} is no number to compare with", quoted(text)), "not a number", cure);
+        };
+        self.skip_space();
+        if !self.rest().starts_with('*') {
+            return Some(Against::Number(number));
+        }
+        self.at += 1;
+        self.term().map(|term| Against::Scaled { factor: number, term })
+    }
+
+    fn end(&mut self) -> Option<()> {
+        self.skip_space();
+        if self.rest().is_empty() {
+            return Some(());
+        }
+        let (at, end) = (self.at, self.text.len());
+        let what = format!("unexpected {} behind the claim", quoted(self.rest()));
+        self.refuse(
+            at..end,
+            what,
+            "the claim ends before it",
+            "write the factor first: 3 * metric(arm); one claim an [[expect]]",
+        )
+    }
+}
+
+/// The range without white space at its ends.
+fn trimmed(text: &str, range: Range<usize>) -> Range<usize> {
+    let inside = &text[range.clone()];
+    let start = range.start + (inside.len() - inside.trim_start().len());
+    start..start + inside.trim().len()
+}
+
+/// The length of the text up to the bracket that closes one opened before it.
+fn closing(text: &str) -> Option<usize> {
+    let mut depth = 0usize;
+    for (at, c) in text.char_indices() {
+        match c {
+            '(' => depth += 1,
+            ')' if depth == 0 => return Some(at),
+            ')' => depth -= 1,
+            _ => {}
+        }
+    }
+    None
+}
+
+fn metric(name: &str) -> Option<Metric> {
+    let counter = |suffix: &str| name.strip_suffix(suffix).filter(|name| schema::COUNTERS.contains(name));
+    Some(match name {
+        "ns_per_op" => Metric::NsPerOp,
+        "ops_per_second" => Metric::OpsPerSecond,
+        "fairness_jain" => Metric::FairnessJain,
+        "contention_solo" => Metric::ContentionSolo,
+        "contention_unshared" => Metric::ContentionUnshared,
+        "bytes" => Metric::Bytes,
+        "contended_share" => Metric::ContendedShare,
+        "handoffs_per_op" => Metric::HandoffsPerOp,
+        "wait_p50_ns" => Metric::Wait(Quantile::P50),
+        "wait_p99_ns" => Metric::Wait(Quantile::P99),
+        "wait_p999_ns" => Metric::Wait(Quantile::P999),
+        "wait_max_ns" => Metric::Wait(Quantile::Max),
+        _ => match (counter("_per_op"), counter("_per_second")) {
+            (Some(counter), _) => Metric::CounterPerOp(counter.to_owned()),
+            (None, Some(counter)) => Metric::CounterPerSecond(counter.to_owned()),
+            (None, None) => return None,
+        },
+    })
+}
+
+fn relation(text: &str) -> Option<Relation> {
+    Some(match text {
+        ">=" => Relation::AtLeast,
+        "<=" => Relation::AtMost,
+        ">" => Relation::MoreThan,
+        "<" => Relation::LessThan,
+        _ => return None,
+    })
+}
+
+/// `llc_groups >= 2`.
+fn when(context: &mut Context, node: &Node) -> Option<When> {
+    let text = words::squeezed(read::string(context, node, "when", "a condition in quotes", "\"llc_groups >= 2\"")?);
+    let is_op = |c: char| "<>=!".contains(c);
+    let start = text.find(is_op).unwrap_or(text.len());
+    let end = text[start..].find(|c| !is_op(c)).map_or(text.len(), |length| start + length);
+    let (fact, op, number) = (text[..start].trim(), &text[start..end], text[end..].trim());
+    let cure = "a condition reads: llc_groups >= 2, with cpus, llc_groups, sockets or nodes, of >= <= > <";
+    let known = match fact {
+        "cpus" => Some(HostFact::Cpus),
+        "llc_groups" => Some(HostFact::LlcGroups),
+        "sockets" => Some(HostFact::Sockets),
+        "nodes" => Some(HostFact::Nodes),
+        _ => None,
+    };
+    let digits = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    match (known, relation(op), number.parse::<u64>().ok().filter(|_| digits)) {
+        (Some(fact), Some(op), Some(number)) => {
+            return Some(When { text, fact, op, number });
+        }
+        (None, ..) => {
+            let problem = Problem::at(&node.place, format!("unknown fact {} of the host", quoted(fact)));
+            let problem = match words::nearest(fact, schema::FACTS) {
+                Some(near) => problem.label(format!("did you mean `{near}`?")),
+                None => problem.label("not a fact"),
+            };
+            context.refuse(problem.cure(cure));
+        }
+        (_, None, _) => {
+            let problem = Problem::at(&node.place, "this condition lacks its relation").label("expected >= <= > or <");
+            context.refuse(problem.cure(cure));
+        }
+        (.., None) => {
+            let problem = Problem::at(&node.place, format!("{} is no number to compare with", quoted(number)));
+            context.refuse(problem.label("expected a whole number").cure(cure));
+        }
+    }
+    None
+}

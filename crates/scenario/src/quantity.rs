@@ -1,0 +1,141 @@
+//! Durations and percentages, written with their units.
+
+use crate::context::Context;
+use crate::document::{Node, Value, quoted};
+use crate::read;
+use crate::refusal::Problem;
+use crate::words;
+use plan::Nanos;
+
+/// The units of time, and the nanoseconds in one.
+const UNITS: &[(&str, u64)] = &[
+    ("ns", 1),
+    ("us", 1_000),
+    ("µs", 1_000),
+    ("ms", 1_000_000),
+    ("s", 1_000_000_000),
+    ("min", 60_000_000_000),
+    ("h", 3_600_000_000_000),
+];
+
+/// What a duration looks like, for cures.
+const DURATION_CURE: &str = "write a number and a unit without a space: \"100ms\", \"20us\", \"100ns\", \"1.5s\"";
+
+/// A duration within bounds.
+pub(crate) fn duration(
+    context: &mut Context,
+    node: &Node,
+    key: &str,
+    (low, high): (Nanos, Nanos),
+    why: &str,
+) -> Option<Nanos> {
+    let text = match &node.value {
+        Value::String(text) => text,
+        Value::Integer(_) | Value::Float(_) => {
+            let written = context.texts.slice(&node.place).to_owned();
+            context.refuse(
+                Problem::at(&node.place, format!("`{key}` has no unit"))
+                    .label("a bare number")
+                    .cure(format!("write {key} = \"{0}ms\", or \"{0}us\", \"{0}s\"", words::shown(&written))),
+            );
+            return None;
+        }
+        _ => {
+            read::wrong_type(context, node, key, "a duration in quotes", "\"100ms\"");
+            return None;
+        }
+    };
+    let problem = match parse_duration(text) {
+        Ok(length) if (low..=high).contains(&length) => return Some(length),
+        Ok(length) => Problem::at(&node.place, format!("`{key}` cannot be {length}"))
+            .label(format!("not within {low} to {high}"))
+            .cure(format!("write a duration from {low} to {high}: {why}")),
+        Err(why) => Problem::at(&node.place, format!("{} is no duration", quoted(text))).label(why).cure(DURATION_CURE),
+    };
+    context.refuse(problem);
+    None
+}
+
+/// Reads `100ms`, `1.5s`: digits, optionally a point and more digits, then a unit, with nothing between.
+pub(crate) fn parse_duration(text: &str) -> Result<Nanos, String> {
+    let unit_at = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(unit_at);
+    if number.is_empty() {
+        return Err(if text.starts_with('-') { "negative" } else { "does not begin with a number" }.to_owned());
+    }
+    if unit.is_empty() {
+        return Err("the unit is missing: ns, us, ms, s, min or h".to_owned());
+    }
+    let Some((_, factor)) = UNITS.iter().find(|(name, _)| *name == unit) else {
+        return Err(format!("unknown unit {}: it is ns, us, ms, s, min or h", quoted(unit)));
+    };
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
+    let digits = |part: &str| !part.is_empty() && part.len() <= 18 && part.bytes().all(|byte| byte.is_ascii_digit());
+    if !digits(whole) || !digits(fraction) {
+        return Err(format!("{} is no decimal number", quoted(number)));
+    }
+    let parts = (whole.parse::<u128>(), fraction.parse::<u128>());
+    let (Ok(whole), Ok(numerator)) = parts else {
+        return Err("too long".to_owned());
+    };
+    let denominator = 10u128.pow(fraction.len() as u32);
+    let scaled = (whole * denominator + numerator) * u128::from(*factor);
+    if !scaled.is_multiple_of(denominator) {
+        return Err("finer than a nanosecond, the smallest unit here".to_owned());
+    }
+    u64::try_from(scaled / denominator).map(Nanos).map_err(|_| "longer than 500 years".to_owned())
+}
+
+/// A percentage above 0 and below 100, as a share of 1.
+pub(crate) fn percentage(context: &mut Context, node: &Node, key: &str) -> Option<f64> {
+    let text = match &node.value {
+        Value::String(text) => text,
+        _ => {
+            read::wrong_type(context, node, key, "a percentage in quotes", "\"5%\"");
+            return None;
+        }
+    };
+    let plain = |number: &&str| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    let number = text.strip_suffix('%').filter(plain).and_then(|number| number.parse::<f64>().ok());
+    let problem = match number {
+        Some(number) if number > 0.0 && number < 100.0 => return Some(number / 100.0),
+        Some(_) => Problem::at(&node.place, format!("`{key}` cannot be {}", quoted(text)))
+            .label("not between 0% and 100%")
+            .cure("write the width at which a ratio's interval is narrow enough, such as \"5%\""),
+        None => Problem::at(&node.place, format!("{} is no percentage", quoted(text)))
+            .label("expected a number and %")
+            .cure(format!("write {key} = \"5%\"")),
+    };
+    context.refuse(problem);
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_exact_in_every_unit() {
+        let read = |text| parse_duration(text).map(|nanos| nanos.0);
+        assert_eq!(read("100ns"), Ok(100));
+        assert_eq!(read("20us"), Ok(20_000));
+        assert_eq!(read("20µs"), Ok(20_000));
+        assert_eq!(read("1.5ms"), Ok(1_500_000));
+        assert_eq!(read("0.000000001s"), Ok(1));
+        assert_eq!(read("2min"), Ok(120_000_000_000));
+        assert_eq!(read("1h"), Ok(3_600_000_000_000));
+    }
+
+    #[test]
+    fn what_is_no_duration_says_why() {
+        let why = |text| parse_duration(text).unwrap_err();
+        assert_eq!(why("100"), "the unit is missing: ns, us, ms, s, min or h");
+        assert_eq!(why("100 ms"), "unknown unit ` ms`: it is ns, us, ms, s, min or h");
+        assert_eq!(why("-1ms"), "negative");
+        assert_eq!(why(""), "does not begin with a number");
+        assert_eq!(why("1..5ms"), "`1..5` is no decimal number");
+        assert_eq!(why("1.ms"), "`1.` is no decimal number");
+        assert_eq!(why("0.5ns"), "finer than a nanosecond, the smallest unit here");
+        assert_eq!(why("999999999999999999h"), "longer than 500 years");
+    }
+}

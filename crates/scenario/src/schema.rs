@@ -1,0 +1,132 @@
+//! The names a scenario may use, and the bounds of its numbers. `scenarios/README.md` explains each; a test holds the
+//! two together.
+
+use plan::Nanos;
+
+/// Largest scenario file. A hand-written one has a few kilobytes; a megabyte is some other file.
+pub const FILE_BYTES_MAX: u64 = 1 << 20;
+
+/// Keys at the top of the file.
+pub const TOP: &[&str] = &[
+    "title",
+    "question",
+    "oversubscribe",
+    "placement",
+    "measure",
+    "field",
+    "lock",
+    "variant",
+    "role",
+    "sweep",
+    "expect",
+];
+/// Keys of `[measure]`.
+pub const MEASURE: &[&str] = &["window", "warm_up", "repetitions", "precision", "budget", "baselines", "headline"];
+/// Those of [`MEASURE`] that an arm can have its own of.
+pub const MEASURE_PER_ARM: &[&str] = &["window", "warm_up"];
+/// Keys of `[field.NAME]`.
+pub const FIELD: &[&str] = &["type", "each", "count", "at"];
+/// Keys of `[lock.NAME]`.
+pub const LOCK: &[&str] = &["kind", "at"];
+/// Keys of `[[variant]]`.
+pub const VARIANT: &[&str] = &["name", "placement", "set"];
+/// Keys of `[[role]]`.
+pub const ROLE: &[&str] = &["name", "workers", "cpus", "loop"];
+/// Keys of `[[expect]]`.
+pub const EXPECT: &[&str] = &["claim", "when"];
+/// Keys of a placement written as a table.
+pub const PLACEMENT: &[&str] = &["strategy", "pad", "offsets", "shift"];
+
+/// Every table with fixed keys, by the name that messages give it.
+pub const SECTIONS: &[(&str, &[&str])] = &[
+    ("the top of the file", TOP),
+    ("[measure]", MEASURE),
+    ("[field.NAME]", FIELD),
+    ("[lock.NAME]", LOCK),
+    ("[[variant]]", VARIANT),
+    ("[[role]]", ROLE),
+    ("[[expect]]", EXPECT),
+    ("placement", PLACEMENT),
+];
+
+/// Paths without a dot that `[variant.set]` and `[sweep]` know, beside the placeholders of steps.
+pub const BARE_PATHS: &[&str] = &["workers", "cpus", "kind", "placement", "shift", "oversubscribe"];
+
+/// Placements that are a word.
+pub const STRATEGIES: &[&str] = &["packed", "declared", "by-writer", "hot-cold"];
+/// Field types.
+pub const TYPES: &[&str] = &["u8", "u16", "u32", "u64"];
+/// Named choices of CPUs.
+pub const CPUS: &[&str] = &["spread", "same-core", "same-llc", "cross-socket"];
+/// Baselines.
+pub const BASELINES: &[&str] = &["solo", "unshared"];
+/// Elements in brackets that are a word.
+pub const ELEMENTS: &[&str] = &["me", "next", "any", "all"];
+/// Facts that `when` can ask of the host.
+pub const FACTS: &[&str] = &["cpus", "llc_groups", "sockets", "nodes"];
+
+/// Metrics of a role's passes.
+pub const ROLE_METRICS: &[&str] =
+    &["ns_per_op", "ops_per_second", "fairness_jain", "contention_solo", "contention_unshared"];
+/// Metrics of a lock.
+pub const LOCK_METRICS: &[&str] =
+    &["contended_share", "handoffs_per_op", "wait_p50_ns", "wait_p99_ns", "wait_p999_ns", "wait_max_ns"];
+/// The metric of a layout.
+pub const BYTES_METRIC: &str = "bytes";
+/// Counters that claims can name as `COUNTER_per_op` and `COUNTER_per_second`.
+pub const COUNTERS: &[&str] = &[
+    "l1d_loads",
+    "l1d_load_misses",
+    "llc_loads",
+    "llc_load_misses",
+    "cache_references",
+    "cache_misses",
+    "cycles",
+    "instructions",
+    "stalled_cycles",
+    "dtlb_load_misses",
+    "context_switches",
+    "cpu_migrations",
+    "page_faults",
+    "task_clock",
+];
+
+/// Bounds of a window. Below a millisecond there are not two slices of half a millisecond in it; an hour bounds what
+/// a typing error can cost.
+pub const WINDOW: (Nanos, Nanos) = (Nanos(1_000_000), Nanos(3_600_000_000_000));
+/// Bounds of a warm-up.
+pub const WARM_UP: (Nanos, Nanos) = (Nanos(0), Nanos(3_600_000_000_000));
+/// Bounds of a budget.
+pub const BUDGET: (Nanos, Nanos) = (Nanos(100_000_000), Nanos(86_400_000_000_000));
+/// Bounds of `work`: every worker looks at the stop word between two steps, so a step must not last.
+pub const WORK: (Nanos, Nanos) = (Nanos(0), Nanos(1_000_000_000));
+/// Bounds of `sleep`, for the same reason.
+pub const SLEEP: (Nanos, Nanos) = (Nanos(1), Nanos(1_000_000_000));
+/// Bounds of a fixed number of repetitions: one shows nothing of the spread but may be asked for; past ten thousand
+/// the drift of the machine outweighs what more of them could tell.
+pub const REPETITIONS: (u64, u64) = (1, 10_000);
+/// Bounds of a role's workers; the upper one is more than the CPUs of any machine the lab has met.
+pub const WORKERS: (u64, u64) = (1, 1_024);
+/// Bounds of an array's fixed element count.
+pub const COUNT: (u64, u64) = (1, 65_536);
+/// Bounds of `pad`: no field is wider than 8 bytes' alignment asks, and the base is aligned to a page of 4096.
+pub const PAD: (u64, u64) = (8, 4_096);
+/// Bounds of `shift`: the base is aligned to a page, so 4096 would be 0 again.
+pub const SHIFT: (u64, u64) = (0, 4_095);
+/// Bounds of an offset; sixteen megabytes keep a typing error from reserving the machine's memory.
+pub const OFFSET: (u64, u64) = (0, (16 << 20) - 1);
+/// Bounds of a CPU's number: Linux is built for at most 8192.
+pub const CPU: (u64, u64) = (0, 8_191);
+/// Bounds of the N in `every N`: at a third of a nanosecond a pass, a million passes still fit in a millisecond.
+pub const EVERY: (u64, u64) = (1, 1_000_000);
+
+/// Most arms of a run: variants times the points of the sweep.
+pub const ARMS_MAX: usize = 256;
+/// Most roles.
+pub const ROLES_MAX: usize = 16;
+/// Most steps of one loop, and most fields and most locks of a scenario.
+pub const ITEMS_MAX: usize = 256;
+/// Longest name, bytes: it must fit in a table's column and in a file's name.
+pub const NAME_BYTES_MAX: usize = 64;
+
+pub use crate::steps::{VERBS, Verb};

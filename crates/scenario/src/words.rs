@@ -1,0 +1,97 @@
+//! Words for messages: text made safe to print, lists, and the nearest known name.
+
+use std::path::Path;
+
+/// The most characters of a user's text that a sentence quotes; the snippet shows the rest.
+const QUOTED_MAX: usize = 60;
+
+/// Whether a terminal might obey a character instead of showing it: controls, and marks that reorder or hide text.
+fn is_unsafe(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{61c}')
+}
+
+/// Whether `text` holds a character that a terminal might obey.
+pub(crate) fn has_unsafe(text: &str) -> bool {
+    text.chars().any(is_unsafe)
+}
+
+/// `text` with what a terminal might obey written as an escape.
+pub(crate) fn printable(text: &str) -> String {
+    let escape = |c: char| {
+        if is_unsafe(c) { c.escape_default().to_string() } else { c.to_string() }
+    };
+    text.chars().map(escape).collect()
+}
+
+/// `text` fit to stand in a sentence: printable and not too long.
+pub(crate) fn shown(text: &str) -> String {
+    let short: String = text.chars().take(QUOTED_MAX).collect();
+    let rest = if short.len() < text.len() { "…" } else { "" };
+    format!("{}{rest}", printable(&short))
+}
+
+/// `text` with each character that the renderer would print raw replaced by one of the same length in bytes, so that places
+/// still fit. The renderer itself shows ASCII controls as pictures.
+pub(crate) fn same_length(text: &str) -> String {
+    let replace = |c: char| match c {
+        _ if c.is_ascii() || !is_unsafe(c) => c,
+        _ if c.len_utf8() == 2 => '¿',
+        _ => '\u{fffd}',
+    };
+    text.chars().map(replace).collect()
+}
+
+/// "`a`, `b` or `c`".
+pub(crate) fn one_of<S: AsRef<str>>(names: &[S]) -> String {
+    let quoted: Vec<String> = names.iter().map(|name| format!("`{}`", shown(name.as_ref()))).collect();
+    match quoted.as_slice() {
+        [] => "none".to_owned(),
+        [only] => only.clone(),
+        [most @ .., last] => format!("{} or {last}", most.join(", ")),
+    }
+}
+
+/// "`a`, `b`, `c`"; past twelve, the rest is counted.
+pub(crate) fn listed<S: AsRef<str>>(names: &[S]) -> String {
+    const LISTED_MAX: usize = 12;
+    let mut text: Vec<String> =
+        names.iter().take(LISTED_MAX).map(|name| format!("`{}`", shown(name.as_ref()))).collect();
+    if let Some(more @ 1..) = names.len().checked_sub(LISTED_MAX) {
+        text.push(format!("and {more} more"));
+    }
+    if text.is_empty() { "none".to_owned() } else { text.join(", ") }
+}
+
+/// "1 worker", "3 workers".
+pub(crate) fn counted(number: u64, thing: &str) -> String {
+    format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
+}
+
+/// The known name that a typing error most likely meant: at most one letter in three differs.
+pub(crate) fn nearest<'a, S: AsRef<str>>(word: &str, known: &'a [S]) -> Option<&'a str> {
+    const WORD_BYTES_MAX: usize = 200;
+    if word.len() > WORD_BYTES_MAX {
+        return None;
+    }
+    let lower = word.to_lowercase();
+    let distances = known.iter().map(|name| (strsim::damerau_levenshtein(&lower, name.as_ref()), name.as_ref()));
+    let (distance, name) = distances.min_by_key(|(distance, _)| *distance)?;
+    let allowed = (lower.chars().count().max(name.chars().count()) / 3).max(1);
+    (distance <= allowed && distance < name.chars().count()).then_some(name)
+}
+
+/// The stem of a path, fit to name a folder: letters, digits, `_`, `-` and inner dots.
+pub(crate) fn file_stem(path: &str) -> String {
+    let stem = Path::new(path).file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+    let fit = |c: char| {
+        if c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.') { c } else { '_' }
+    };
+    let name: String = stem.trim_start_matches('.').chars().map(fit).take(100).collect();
+    if name.is_empty() { "scenario".to_owned() } else { name }
+}
+
+/// `text` with every run of white space made one space, and none at the ends.
+pub(crate) fn squeezed(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
