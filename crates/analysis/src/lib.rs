@@ -1,1 +1,142 @@
-//! placeholder
+//! From traces to meaning: what of each window counts, which repetitions may be compared, how sure a figure is, whether
+//! the scenario's claims hold, and what is wrong with the layout.
+//!
+//! Pure functions: nothing here reads a clock, a file or the machine, and one seed gives one answer. The data flows
+//! [`observe`] (the co-running mask, one repetition) → regimes → kept repetitions → summaries → claims → diagnosis;
+//! [`analyse`] reads as that arrow.
+#![forbid(unsafe_code)]
+
+mod counters;
+mod diagnose;
+mod expect;
+mod figures;
+pub mod interval;
+mod locks;
+mod mask;
+mod regime;
+mod stats;
+mod summary;
+#[cfg(test)]
+mod testkit;
+mod view;
+mod warnings;
+mod words;
+
+pub use mask::{Clock, Stuck, observe, stuck};
+
+use plan::{Bound, Plan, Topology};
+use record::{
+    ArmState, ArmSummary, Diagnosis, ExpectOutcome, ExpectState, Kind, Method, Observation, Warning,
+};
+use view::View;
+
+/// Fewest blocks from which a figure of an arm is given.
+///
+/// With two values an interval is their range, which misses the median half of the time; if this were lower, verdicts
+/// would rest on chance.
+pub const FEWEST_BLOCKS: usize = 3;
+
+/// Nominal length of a slice, µs: see "Measuring protocol" in the design.
+pub const SLICE_US: f64 = 500.0;
+
+/// Everything that follows from a run's observations.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Findings {
+    /// How figures were made. [`Method::watching_cost`] and [`Method::extended`] are for the caller to fill in: they
+    /// do not follow from observations.
+    pub method: Method,
+    /// One summary an arm, in the order of [`Bound::arms`].
+    pub arms: Vec<ArmSummary>,
+    /// One outcome a claim, in the plan's order.
+    pub expect: Vec<ExpectOutcome>,
+    /// Most severe first, never empty.
+    pub diagnosis: Vec<Diagnosis>,
+    /// What the reader should know, in a fixed order.
+    pub warnings: Vec<Warning>,
+    /// False where noise hid an answer: a claim is undecided, or a variant that ran often enough has no figure.
+    pub conclusive: bool,
+    /// Widest relative half-width of the variants' ratio intervals (0.05 is ±5 %): with `repetitions = "auto"` a run
+    /// may stop once it is below `precision`. `None` while some variant has no interval.
+    pub precision_reached: Option<f64>,
+}
+
+/// Makes summaries, judgements and a diagnosis of all observations made so far.
+///
+/// Sets [`Observation::regime`] and the `regime_changed` reason anew in every observation, since regimes depend on all
+/// of them: calling it again after more blocks is what it is for. `seed` is that of the run.
+pub fn analyse(
+    plan: &Plan,
+    bound: &Bound,
+    topology: &Topology,
+    observations: &mut [Observation],
+    seed: u64,
+) -> Findings {
+    let regimes = regime::assign(bound, observations);
+    let view = View::new(plan, bound, topology, observations, &regimes, seed);
+    let arms = summary::arms(&view);
+    let expect = expect::judge(&view, &arms);
+    let diagnosis = diagnose::diagnose(&view, &arms);
+    let warnings = warnings::warnings(&view, &arms);
+    Findings {
+        method: method(&view),
+        conclusive: conclusive(&view, &arms, &expect),
+        precision_reached: precision(&view, &arms),
+        arms,
+        expect,
+        diagnosis,
+        warnings,
+    }
+}
+
+fn method(view: &View) -> Method {
+    Method {
+        interval: interval::METHOD.to_owned(),
+        level: interval::LEVEL,
+        slice_us: SLICE_US,
+        resolution: view.resolution,
+        control: view.control,
+        watching_cost: None,
+        headline_regime: view
+            .regimes
+            .run
+            .map(|number| view.regimes.list[number as usize].clone()),
+        regimes: view.regimes.list.clone(),
+        blocks: view
+            .observations
+            .iter()
+            .map(|o| o.block + 1)
+            .max()
+            .unwrap_or(0),
+        extended: false,
+    }
+}
+
+/// Too few blocks asked for is no noise: an arm that never ran three times leaves the run as conclusive as it can be.
+fn conclusive(view: &View, arms: &[ArmSummary], expect: &[ExpectOutcome]) -> bool {
+    let hidden = |arm: &ArmSummary| {
+        let runs = view.runs(&arm.name);
+        arm.kind == Kind::Variant && arm.state == ArmState::Unresolved && runs >= FEWEST_BLOCKS
+    };
+    !arms.iter().any(hidden) && !expect.iter().any(|e| e.state == ExpectState::Undecided)
+}
+
+fn precision(view: &View, arms: &[ArmSummary]) -> Option<f64> {
+    let half_width = |i: record::Interval| (i.high - i.low) / 2.0 / i.median;
+    let variants = || {
+        arms.iter()
+            .filter(|a| a.kind == Kind::Variant && a.state != ArmState::NotApplicable)
+    };
+    if variants().any(|a| a.ratio_to_best.is_none()) {
+        return None;
+    }
+    let widest = variants()
+        .filter_map(|a| a.ratio_to_best)
+        .map(half_width)
+        .reduce(f64::max)?;
+    // A lone variant is compared with nothing but its twin.
+    if variants().count() == 1 {
+        view.control.map(half_width)
+    } else {
+        Some(widest)
+    }
+}

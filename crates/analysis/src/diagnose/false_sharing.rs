@@ -1,0 +1,80 @@
+//! False sharing: different workers write different data in one cache line, and pay for it.
+
+use super::{Cost, Sick, Words, cost, lines, names, reader_invalidation, report};
+use crate::view::{View, same_work};
+use crate::words::figure;
+use plan::{BoundArm, CACHE_LINE_BYTES, Placed, Program};
+use record::Diagnosis;
+use std::collections::BTreeSet;
+
+pub(super) fn find(view: &View) -> Option<(f64, Diagnosis)> {
+    let mut found = Vec::new();
+    for (arm, program) in view.variants() {
+        for elements in lines::falsely_shared(program) {
+            if let Some(cost) = writers_cost(view, arm, program, &elements) {
+                found.push(Sick {
+                    arm,
+                    program,
+                    elements,
+                    cost,
+                });
+            }
+        }
+    }
+    report(view, found, words)
+}
+
+/// What the writers of the line pay. A line with one writer beside readers is the readers' case, unless the writer
+/// alone pays.
+fn writers_cost(view: &View, arm: &BoundArm, program: &Program, line: &[&Placed]) -> Option<Cost> {
+    let writers: BTreeSet<_> = line.iter().flat_map(|e| &e.writers).collect();
+    if writers.len() == 1 && reader_invalidation::readers_cost(view, arm, program, line).is_some() {
+        return None;
+    }
+    let roles = lines::writing_roles(program, line);
+    cost::worst(roles.iter().map(|role| line_cost(view, arm, line, role)))
+}
+
+/// What a role pays for the line as against variants in which the same work finds these elements on lines of their own;
+/// as against `unshared` where there is no such variant.
+pub(super) fn line_cost(view: &View, arm: &BoundArm, line: &[&Placed], role: &str) -> Option<Cost> {
+    let cures = |(other, program): &(&BoundArm, &Program)| {
+        other.arm.name != arm.arm.name
+            && same_work(other, arm)
+            && lines::apart(program, line, CACHE_LINE_BYTES)
+    };
+    let cured: Vec<_> = view.variants().filter(cures).collect();
+    match cost::comparable(view, arm, role, &cured) {
+        true => cost::against_cured(view, arm, role, &cured),
+        false => cost::against_unshared(view, arm, role),
+    }
+}
+
+fn words(sick: &Sick) -> Words {
+    let Sick { arm, cost, .. } = sick;
+    Words {
+        kind: "false_sharing",
+        text: format!(
+            "In `{}`, {} lie in one cache line although different workers use them, so each write takes the line away \
+             from the other CPU: a pass of `{}` takes {} times as long as in `{}`.",
+            arm.arm.name,
+            names(sick),
+            cost.role,
+            figure(cost.ratio.median),
+            cost.against
+        ),
+        cure: own_lines(sick),
+    }
+}
+
+/// The cure that false sharing and reader invalidation have in common.
+pub(super) fn own_lines(sick: &Sick) -> String {
+    let shown = match &sick.cost.gain {
+        Some(gain) => format!("; `{}` does", gain.arm),
+        None => String::new(),
+    };
+    format!(
+        "Give each worker's data lines of its own{shown}: `placement = {{ pad = 64 }}` or `\"by-writer\"` here, \
+         `alignas(64)` in C and C++, `#[repr(align(64))]` in Rust."
+    )
+}

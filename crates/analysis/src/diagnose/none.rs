@@ -1,0 +1,147 @@
+//! No rule fired: says what was looked at, so that "nothing found" is no empty phrase.
+
+use super::{cost, evidence, lines};
+use crate::view::View;
+use crate::words::{count, list, percent};
+use plan::{LINE_PAIR_BYTES, Program};
+use record::{ArmState, ArmSummary, Diagnosis, Evidence, Kind, Severity};
+use std::collections::BTreeSet;
+
+pub(super) fn explain(view: &View, arms: &[ArmSummary]) -> Diagnosis {
+    let unresolved = names(arms, ArmState::Unresolved);
+    let measured = names(arms, ArmState::Measured);
+    let (text, cure) = match measured.is_empty() {
+        true => (
+            cannot_tell(&unresolved),
+            "Run again with more `--repetitions`, or on a quieter machine.",
+        ),
+        false => (
+            looked_at(view, &measured, &unresolved),
+            "Nothing to change for the sake of sharing.",
+        ),
+    };
+    Diagnosis {
+        kind: "none".to_owned(),
+        severity: Severity::None,
+        text,
+        arms: measured,
+        fields: Vec::new(),
+        roles: Vec::new(),
+        evidence: looked_at_in_figures(view),
+        cure: cure.to_owned(),
+        expected_gain: None,
+    }
+}
+
+fn names(arms: &[ArmSummary], state: ArmState) -> Vec<String> {
+    let variants = arms
+        .iter()
+        .filter(|a| a.kind == Kind::Variant && a.state == state);
+    variants.map(|a| a.name.clone()).collect()
+}
+
+fn cannot_tell(unresolved: &[String]) -> String {
+    match unresolved.is_empty() {
+        true => "This run cannot tell: no variant could be placed on this host.".to_owned(),
+        false => format!(
+            "This run cannot tell: {} kept too few repetitions for a figure.",
+            list(unresolved)
+        ),
+    }
+}
+
+fn looked_at(view: &View, measured: &[String], unresolved: &[String]) -> String {
+    let programs: Vec<(&str, &Program)> = view
+        .variants()
+        .map(|(a, p)| (a.arm.name.as_str(), p))
+        .collect();
+    let sharing: Vec<&str> = programs
+        .iter()
+        .filter(|(_, p)| !lines::falsely_shared(p).is_empty())
+        .map(|p| p.0)
+        .collect();
+    let handed: BTreeSet<&str> = programs
+        .iter()
+        .flat_map(|(_, p)| shared_fields(p))
+        .collect();
+    let locks: BTreeSet<&str> = programs
+        .iter()
+        .flat_map(|(_, p)| &p.locks)
+        .map(|l| l.name.as_str())
+        .collect();
+    let least = percent(cost::threshold(view) - 1.0);
+    let mut text = format!("No harm from sharing was measured in {}", list(measured));
+    text += &match sharing.is_empty() {
+        true => {
+            ": no cache line holds data of different workers of which one writes and none is shared"
+                .to_owned()
+        }
+        false => format!(
+            ": lines of {} hold different workers' data, but no arm of this run in which they are apart is faster by \
+             more than {least}",
+            list(&sharing)
+        ),
+    };
+    if !handed.is_empty() {
+        text += &format!(
+            "; {} is or are written by one worker and used by another, but nothing in this run that shares less is \
+             faster by more than {least}",
+            list(&Vec::from_iter(handed))
+        );
+    }
+    if !locks.is_empty() {
+        text += &format!(
+            "; locks ({}) are no data: their waits are told by their own figures",
+            list(&Vec::from_iter(locks))
+        );
+    }
+    if !unresolved.is_empty() {
+        text += &format!(
+            "; {} kept too few repetitions to be compared",
+            list(unresolved)
+        );
+    }
+    text + "."
+}
+
+fn shared_fields(program: &Program) -> impl Iterator<Item = &str> {
+    lines::data(program)
+        .filter(|e| lines::truly_shared(e))
+        .map(|e| e.field.as_str())
+}
+
+fn looked_at_in_figures(view: &View) -> Vec<Evidence> {
+    let mut all = vec![evidence::resolution(view)];
+    for (arm, program) in view.variants() {
+        let name = &arm.arm.name;
+        let lines = lines::falsely_shared(program).len();
+        let pairs = lines::conflicts(program, LINE_PAIR_BYTES).len();
+        let shared = lines::data(program)
+            .filter(|e| lines::truly_shared(e))
+            .count();
+        let looked = [
+            (
+                format!("lines of `{name}` that hold data of different workers"),
+                lines,
+                "lines",
+            ),
+            (
+                format!(
+                    "conflicts within 128 bytes in `{name}`, {} of data",
+                    count(lines::data(program).count(), "element")
+                ),
+                pairs,
+                "pairs",
+            ),
+            (
+                format!("elements of `{name}` that one worker writes and another uses"),
+                shared,
+                "elements",
+            ),
+        ];
+        all.extend(
+            looked.map(|(name, n, unit)| evidence::evidence(name, Some(n as f64), unit, "layout")),
+        );
+    }
+    all
+}

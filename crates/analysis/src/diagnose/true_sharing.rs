@@ -1,0 +1,115 @@
+//! True sharing: one worker writes data that another touches, and the handing over of the line is what costs.
+
+use super::{Cost, Sick, Words, cost, lines, names, report};
+use crate::view::View;
+use crate::words::figure;
+use plan::step::Action;
+use plan::{BoundArm, Placed, Program, Role};
+use record::Diagnosis;
+
+pub(super) fn find(view: &View) -> Option<(f64, Diagnosis)> {
+    let mut found = Vec::new();
+    for (arm, program) in view.variants() {
+        for element in lines::data(program).filter(|e| lines::truly_shared(e)) {
+            let roles = lines::roles(program, &[element]);
+            if let Some(cost) = cost::worst(
+                roles
+                    .iter()
+                    .map(|role| element_cost(view, arm, element, role)),
+            ) {
+                found.push(Sick {
+                    arm,
+                    program,
+                    elements: vec![element],
+                    cost,
+                });
+            }
+        }
+    }
+    report(view, found, words)
+}
+
+/// What a role pays for the element as against variants in which it does the same to data that fewer write; or as
+/// against `unshared`.
+fn element_cost(view: &View, arm: &BoundArm, element: &Placed, role: &str) -> Option<Cost> {
+    let several_write = element.writers.len() > 1;
+    let still_shared = |e: &Placed| {
+        if several_write {
+            e.writers.len() > 1
+        } else {
+            lines::truly_shared(e)
+        }
+    };
+    let cures = |(other, program): &(&BoundArm, &Program)| {
+        let touched = |e: &&Placed| lines::roles(program, &[*e]).iter().any(|r| r == role);
+        other.arm.name != arm.arm.name
+            && same_verbs(arm, other, role)
+            && !lines::data(program).filter(touched).any(still_shared)
+    };
+    let sharded: Vec<_> = view.variants().filter(cures).collect();
+    cost::against_cured(view, arm, role, &sharded)
+        .or_else(|| cost::against_unshared(view, arm, role))
+}
+
+/// Whether a role has as many workers in both arms and does the same kinds of step in the same order, to whatever
+/// data: then a pass is the same work.
+fn same_verbs(a: &BoundArm, b: &BoundArm, role: &str) -> bool {
+    let of = |arm: &BoundArm| -> Option<(u32, Vec<_>)> {
+        let role: &Role = arm.arm.case.roles.iter().find(|r| r.name == role)?;
+        Some((
+            role.workers,
+            role.steps
+                .iter()
+                .map(|s| (s.every, std::mem::discriminant(&s.action)))
+                .collect(),
+        ))
+    };
+    of(a).is_some() && of(a) == of(b)
+}
+
+fn words(sick: &Sick) -> Words {
+    let Sick {
+        arm,
+        elements,
+        cost,
+        ..
+    } = sick;
+    let writers = elements.iter().map(|e| e.writers.len()).max().unwrap_or(0);
+    let how = if writers > 1 {
+        "is written by several workers"
+    } else {
+        "is written by one worker and used by another"
+    };
+    let locks = arm
+        .arm
+        .case
+        .roles
+        .iter()
+        .flat_map(|r| &r.steps)
+        .any(|s| matches!(s.action, Action::Lock(_)));
+    let lock = if locks {
+        ", waiting for the lock included"
+    } else {
+        ""
+    };
+    let cured = match &cost.gain {
+        Some(gain) => format!(" as `{}` does", gain.arm),
+        None => String::new(),
+    };
+    Words {
+        kind: "true_sharing",
+        text: format!(
+            "In `{}`, {} {how}, so its line moves between their CPUs: a pass of `{}` takes {} times as long as in \
+             `{}`{lock}.",
+            arm.arm.name,
+            names(sick),
+            cost.role,
+            figure(cost.ratio.median),
+            cost.against
+        ),
+        cure: format!(
+            "No placement helps, since it is the same data: share less often{cured}. Keep one copy a worker, each on a \
+             line of its own, and add them up when read; or batch updates."
+        ),
+    }
+}

@@ -1,0 +1,646 @@
+//! The scenario's claims, judged on intervals: a claim holds or fails where the whole interval lies on one side.
+
+use crate::figures::{Series, fairness_jain, ns_per_op, ops_per_second};
+use crate::interval::exact;
+use crate::view::View;
+use crate::words::{count, interval};
+use crate::{counters, locks};
+use plan::expect::{Against, Expect, HostFact, Metric, Quantile, Relation, Term, When};
+use plan::{BoundArm, Program};
+use record::{
+    ArmState, ArmSummary, Contention, ExpectOutcome, ExpectState, Interval, LockObservation,
+    Observation,
+};
+
+/// One outcome a claim, in the plan's order.
+pub(crate) fn judge(view: &View, arms: &[ArmSummary]) -> Vec<ExpectOutcome> {
+    view.plan
+        .expects
+        .iter()
+        .map(|claim| outcome(view, arms, claim))
+        .collect()
+}
+
+fn outcome(view: &View, arms: &[ArmSummary], claim: &Expect) -> ExpectOutcome {
+    let judged = match &claim.when {
+        Some(when) if !in_force(view, when) => Err(Missing::NotApplicable(condition(view, when))),
+        _ => compare(view, arms, claim),
+    };
+    let (state, seen, why) = match judged {
+        Ok(seen) => seen,
+        Err(Missing::NotApplicable(why)) => (ExpectState::NotApplicable, None, why),
+        Err(Missing::Unresolved(why)) => (ExpectState::Undecided, None, why),
+    };
+    ExpectOutcome {
+        claim: claim.text.clone(),
+        state,
+        seen,
+        why,
+    }
+}
+
+/// Why a term has no figure.
+enum Missing {
+    /// It cannot be had here; more blocks would not help.
+    NotApplicable(String),
+    /// Noise hid it; more blocks may help.
+    Unresolved(String),
+}
+
+/// A term's figure.
+struct Value {
+    interval: Interval,
+    /// By block, where the figure has blocks.
+    series: Option<Series>,
+}
+
+type Judged = (ExpectState, Option<Interval>, String);
+
+fn compare(view: &View, arms: &[ArmSummary], claim: &Expect) -> Result<Judged, Missing> {
+    let left = value(view, arms, &claim.left)?;
+    let name = name(&claim.left);
+    let (factor, term) = match &claim.right {
+        Against::Number(number) => {
+            let why = format!(
+                "{name} is {}; the claim is {} {number}",
+                interval(left.interval),
+                sign(claim.op)
+            );
+            return Ok((
+                side(claim.op, left.interval, exact(*number)),
+                Some(left.interval),
+                why,
+            ));
+        }
+        Against::Scaled { factor, term } => (*factor, term),
+    };
+    let right = value(view, arms, term)?;
+    let other = self::name(term);
+    if let Some((ratio, blocks)) = paired(view, claim, &left, &right, term) {
+        let why = format!(
+            "{name} is {} times {other} over {}; the claim is {} {factor}",
+            interval(ratio),
+            count(blocks, "block"),
+            sign(claim.op)
+        );
+        return Ok((side(claim.op, ratio, exact(factor)), Some(ratio), why));
+    }
+    let scaled = scale(right.interval, factor);
+    let why = format!(
+        "{name} is {}, {factor} * {other} is {}; compared end to end, since they do not pair by block",
+        interval(left.interval),
+        interval(scaled)
+    );
+    Ok((
+        side(claim.op, left.interval, scaled),
+        quotient(left.interval, right.interval),
+        why,
+    ))
+}
+
+/// The ratio block by block, which drift of the whole machine does not widen: for the same metric on both sides.
+fn paired(
+    view: &View,
+    claim: &Expect,
+    left: &Value,
+    right: &Value,
+    term: &Term,
+) -> Option<(Interval, usize)> {
+    if claim.left.metric != term.metric {
+        return None;
+    }
+    let (l, r) = (left.series.as_ref()?, right.series.as_ref()?);
+    let ratio = view.ratio_of(l, r, &format!("expect/{}", claim.text))?;
+    Some((
+        ratio,
+        l.keys().filter(|block| r.contains_key(block)).count(),
+    ))
+}
+
+/// Where the whole of `left` lies as against the whole of `right`.
+fn side(op: Relation, left: Interval, right: Interval) -> ExpectState {
+    let (holds, fails) = match op {
+        Relation::AtLeast => (left.low >= right.high, left.high < right.low),
+        Relation::MoreThan => (left.low > right.high, left.high <= right.low),
+        Relation::AtMost => (left.high <= right.low, left.low > right.high),
+        Relation::LessThan => (left.high < right.low, left.low >= right.high),
+    };
+    match (holds, fails) {
+        (true, _) => ExpectState::Holds,
+        (_, true) => ExpectState::Fails,
+        _ => ExpectState::Undecided,
+    }
+}
+
+fn scale(i: Interval, factor: f64) -> Interval {
+    let ends = (i.low * factor, i.high * factor);
+    Interval {
+        median: i.median * factor,
+        low: ends.0.min(ends.1),
+        high: ends.0.max(ends.1),
+    }
+}
+
+fn quotient(left: Interval, right: Interval) -> Option<Interval> {
+    let positive = left.low >= 0.0 && right.low > 0.0;
+    let median = left.median / right.median;
+    positive.then(|| Interval {
+        median,
+        low: left.low / right.high,
+        high: left.high / right.low,
+    })
+}
+
+fn value(view: &View, arms: &[ArmSummary], term: &Term) -> Result<Value, Missing> {
+    let not_here = |why: String| Missing::NotApplicable(why);
+    let (bound, summary) = (view
+        .bound
+        .arms
+        .iter()
+        .zip(arms)
+        .find(|(b, _)| b.arm.name == term.arm))
+    .ok_or_else(|| not_here(format!("this run has no arm `{}`", term.arm)))?;
+    let program = bound
+        .program
+        .as_ref()
+        .map_err(|refusal| not_here(format!("`{}`: {}", term.arm, refusal.why)))?;
+    if term.metric == Metric::Bytes {
+        return Ok(Value {
+            interval: exact(program.layout.bytes as f64),
+            series: None,
+        });
+    }
+    if summary.state == ArmState::Unresolved {
+        let why = summary.why.clone().unwrap_or_default();
+        return Err(Missing::Unresolved(format!(
+            "`{}` is unresolved: {why}",
+            term.arm
+        )));
+    }
+    match &term.metric {
+        Metric::ContentionSolo => contention(view, bound, summary, term, "solo", |c| c.solo),
+        Metric::ContentionUnshared => {
+            contention(view, bound, summary, term, "unshared", |c| c.unshared)
+        }
+        Metric::ContendedShare | Metric::HandoffsPerOp | Metric::Wait(_) => {
+            lock_value(view, program, term)
+        }
+        Metric::CounterPerOp(counter) => counter_value(view, bound, term, counter, |m| m.per_op),
+        Metric::CounterPerSecond(counter) => {
+            counter_value(view, bound, term, counter, |m| m.per_second)
+        }
+        Metric::OpsPerSecond => role_value(view, bound, term, ops_per_second),
+        Metric::FairnessJain => role_value(view, bound, term, fairness_jain),
+        Metric::NsPerOp | Metric::Bytes => role_value(view, bound, term, ns_per_op),
+    }
+}
+
+fn role<'a>(view: &View<'a>, bound: &'a BoundArm, term: &'a Term) -> &'a str {
+    term.of
+        .as_deref()
+        .unwrap_or(&view.headline_role(bound).name)
+}
+
+fn role_value<'a>(
+    view: &View<'a>,
+    bound: &'a BoundArm,
+    term: &'a Term,
+    figure: fn(&[&Observation]) -> Option<f64>,
+) -> Result<Value, Missing> {
+    let role = role(view, bound, term);
+    let workers = bound
+        .program
+        .iter()
+        .flat_map(|p| &p.workers)
+        .filter(|w| w.role_name == role)
+        .count();
+    if workers == 0 {
+        return Err(Missing::NotApplicable(format!(
+            "no worker of role `{role}` runs in `{}`",
+            term.arm
+        )));
+    }
+    if workers == 1 && term.metric == Metric::FairnessJain {
+        return Err(Missing::NotApplicable(format!(
+            "`{role}` has one worker in `{}`: nobody to be fair to",
+            term.arm
+        )));
+    }
+    from_series(view, term, view.series(&term.arm, role, figure))
+}
+
+fn from_series(view: &View, term: &Term, series: Series) -> Result<Value, Missing> {
+    let interval = view.single(&series, &format!("expect/{}", name(term)));
+    let too_few = || {
+        Missing::Unresolved(format!(
+            "{} has a figure in {} only",
+            name(term),
+            count(series.len(), "block")
+        ))
+    };
+    Ok(Value {
+        interval: interval.ok_or_else(too_few)?,
+        series: Some(series),
+    })
+}
+
+fn contention(
+    view: &View,
+    bound: &BoundArm,
+    summary: &ArmSummary,
+    term: &Term,
+    baseline: &str,
+    pick: fn(&Contention) -> Option<Interval>,
+) -> Result<Value, Missing> {
+    let role = term.of.as_deref().unwrap_or(&summary.headline_role);
+    let figure = summary
+        .roles
+        .iter()
+        .find(|r| r.role == role)
+        .and_then(|r| pick(&r.contention));
+    if let Some(interval) = figure {
+        return Ok(Value {
+            interval,
+            series: None,
+        });
+    }
+    match view.baseline(bound, role, baseline == "solo") {
+        Some(base) => Err(Missing::Unresolved(format!(
+            "`{}` has too few repetitions beside `{}`",
+            base.arm.name, term.arm
+        ))),
+        None => Err(Missing::NotApplicable(format!(
+            "this run has no `{baseline}` baseline in which `{role}` does what it does in `{}`",
+            term.arm
+        ))),
+    }
+}
+
+fn lock_value(view: &View, program: &Program, term: &Term) -> Result<Value, Missing> {
+    let wanted = term
+        .of
+        .as_deref()
+        .or_else(|| program.locks.first().map(|l| l.name.as_str()));
+    let lock =
+        wanted.ok_or_else(|| Missing::NotApplicable(format!("`{}` has no lock", term.arm)))?;
+    let at_lock = |workers: &[&Observation]| -> Vec<LockObservation> {
+        workers
+            .iter()
+            .flat_map(|o| o.locks.iter().filter(|l| l.lock == lock).cloned())
+            .collect()
+    };
+    let of_block = |workers: &[&Observation]| lock_figure(&term.metric, &at_lock(workers));
+    let series: Series = view
+        .kept(&term.arm)
+        .filter_map(|(block, w)| Some((block, of_block(w)?)))
+        .collect();
+    if series.is_empty() {
+        let why = match term.metric {
+            Metric::Wait(_) => format!("nobody had to wait for `{lock}` in `{}`", term.arm),
+            _ => format!("nobody acquired `{lock}` in `{}`", term.arm),
+        };
+        return Err(Missing::NotApplicable(why));
+    }
+    from_series(view, term, series)
+}
+
+/// A lock's figure in one repetition.
+fn lock_figure(metric: &Metric, locks: &[LockObservation]) -> Option<f64> {
+    let sum = |of: fn(&LockObservation) -> u64| locks.iter().map(of).sum::<u64>() as f64;
+    let acquisitions = sum(|l| l.acquisitions);
+    let per_acquisition = |n: f64| (acquisitions > 0.0).then(|| n / acquisitions);
+    match metric {
+        Metric::ContendedShare => per_acquisition(sum(|l| l.contended)),
+        Metric::HandoffsPerOp => per_acquisition(sum(|l| l.handoffs)),
+        Metric::Wait(quantile) => {
+            let waits = locks::percentiles(locks.iter().flat_map(|l| &l.kept_wait_ns))?;
+            Some(match quantile {
+                Quantile::P50 => waits.p50,
+                Quantile::P99 => waits.p99,
+                Quantile::P999 => waits.p999,
+                Quantile::Max => waits.max,
+            } as f64)
+        }
+        _ => None,
+    }
+}
+
+fn counter_value<'a>(
+    view: &View<'a>,
+    bound: &'a BoundArm,
+    term: &'a Term,
+    counter: &str,
+    pick: fn(&record::Measured) -> Option<f64>,
+) -> Result<Value, Missing> {
+    let role = role(view, bound, term);
+    let whole = counters::measured(&view.workers(&term.arm, Some(role)), counter);
+    if let Some(why) = counters::why_not(&whole.reading) {
+        return Err(Missing::NotApplicable(format!(
+            "`{counter}` was not counted: {why}"
+        )));
+    }
+    let of_block = |workers: &[&Observation]| pick(&counters::measured(workers, counter));
+    from_series(view, term, view.series(&term.arm, role, of_block))
+}
+
+fn host_fact(view: &View, fact: HostFact) -> usize {
+    match fact {
+        HostFact::Cpus => view.topology.cpus.iter().filter(|c| c.usable).count(),
+        HostFact::LlcGroups => view.topology.llc_groups(),
+        HostFact::Sockets => view.topology.sockets(),
+        HostFact::Nodes => view.topology.nodes(),
+    }
+}
+
+fn in_force(view: &View, when: &When) -> bool {
+    let (seen, number) = (host_fact(view, when.fact) as u64, when.number);
+    match when.op {
+        Relation::AtLeast => seen >= number,
+        Relation::AtMost => seen <= number,
+        Relation::MoreThan => seen > number,
+        Relation::LessThan => seen < number,
+    }
+}
+
+fn condition(view: &View, when: &When) -> String {
+    format!(
+        "it is claimed where `{}`; here it is {}",
+        when.text,
+        host_fact(view, when.fact)
+    )
+}
+
+fn sign(op: Relation) -> &'static str {
+    match op {
+        Relation::AtLeast => ">=",
+        Relation::AtMost => "<=",
+        Relation::MoreThan => ">",
+        Relation::LessThan => "<",
+    }
+}
+
+/// A term as claims write it.
+fn name(term: &Term) -> String {
+    let quantile = |q: Quantile| match q {
+        Quantile::P50 => "p50",
+        Quantile::P99 => "p99",
+        Quantile::P999 => "p999",
+        Quantile::Max => "max",
+    };
+    let metric = match &term.metric {
+        Metric::NsPerOp => "ns_per_op".to_owned(),
+        Metric::OpsPerSecond => "ops_per_second".to_owned(),
+        Metric::FairnessJain => "fairness_jain".to_owned(),
+        Metric::ContentionSolo => "contention_solo".to_owned(),
+        Metric::ContentionUnshared => "contention_unshared".to_owned(),
+        Metric::Bytes => "bytes".to_owned(),
+        Metric::ContendedShare => "contended_share".to_owned(),
+        Metric::HandoffsPerOp => "handoffs_per_op".to_owned(),
+        Metric::Wait(q) => format!("wait_{}_ns", quantile(*q)),
+        Metric::CounterPerOp(counter) => format!("{counter}_per_op"),
+        Metric::CounterPerSecond(counter) => format!("{counter}_per_second"),
+    };
+    match &term.of {
+        Some(of) => format!("{metric}({}, {of})", term.arm),
+        None => format!("{metric}({})", term.arm),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testkit::{Bench, lock_observation};
+    use ExpectState::{Fails, Holds, NotApplicable, Undecided};
+    use record::Reading;
+
+    fn term(metric: Metric, arm: &str) -> Term {
+        Term {
+            metric,
+            arm: arm.into(),
+            of: None,
+        }
+    }
+
+    fn against(left: Term, op: Relation, factor: f64, right: Term) -> Expect {
+        let right = Against::Scaled {
+            factor,
+            term: right,
+        };
+        Expect {
+            text: "a claim".into(),
+            left,
+            op,
+            right,
+            when: None,
+        }
+    }
+
+    fn number(left: Term, op: Relation, number: f64) -> Expect {
+        Expect {
+            text: "a claim".into(),
+            left,
+            op,
+            right: Against::Number(number),
+            when: None,
+        }
+    }
+
+    fn bench() -> Bench {
+        let mut bench = Bench::new(&["packed", "padded-64"])
+            .with_solo()
+            .with_unshared();
+        bench.run(10, |arm, block| match arm {
+            "packed" | "control" => 20.0 + f64::from(block % 3),
+            _ => 2.0,
+        });
+        bench
+    }
+
+    fn judged(mut bench: Bench, claim: Expect) -> ExpectOutcome {
+        bench.plan.expects = vec![claim];
+        bench.analyse().expect.remove(0)
+    }
+
+    #[test]
+    fn ratios_hold_fail_or_stay_undecided_by_their_interval() {
+        let claim = |factor| {
+            let right = term(Metric::NsPerOp, "padded-64");
+            judged(
+                bench(),
+                against(
+                    term(Metric::NsPerOp, "packed"),
+                    Relation::AtLeast,
+                    factor,
+                    right,
+                ),
+            )
+        };
+        assert_eq!(claim(3.0).state, Holds);
+        assert_eq!(claim(12.0).state, Fails);
+        assert_eq!(claim(10.6).state, Undecided);
+        assert!(claim(3.0).seen.unwrap().low >= 10.0);
+        let why = claim(3.0).why;
+        assert!(
+            why.contains("ns_per_op(packed) is 10.5") && why.contains("10 blocks"),
+            "{why}"
+        );
+    }
+
+    #[test]
+    fn every_relation_has_its_strict_and_its_loose_edge() {
+        let at = exact(5.0);
+        let states = |number: f64| {
+            [
+                Relation::AtLeast,
+                Relation::MoreThan,
+                Relation::AtMost,
+                Relation::LessThan,
+            ]
+            .map(|op| side(op, at, exact(number)))
+        };
+        assert_eq!(states(5.0), [Holds, Fails, Holds, Fails]);
+        assert_eq!(states(4.0), [Holds, Holds, Fails, Fails]);
+        assert_eq!(states(6.0), [Fails, Fails, Holds, Holds]);
+    }
+
+    #[test]
+    fn numbers_baselines_and_bytes_are_judged() {
+        let at_least = |metric, n| {
+            judged(
+                bench(),
+                number(term(metric, "packed"), Relation::AtLeast, n),
+            )
+            .state
+        };
+        assert_eq!(at_least(Metric::ContentionSolo, 5.0), Holds);
+        assert_eq!(at_least(Metric::ContentionUnshared, 50.0), Fails);
+        assert_eq!(at_least(Metric::Bytes, 16.0), Holds);
+        assert_eq!(at_least(Metric::FairnessJain, 0.99), Holds);
+        assert_eq!(at_least(Metric::OpsPerSecond, 200e6), Fails);
+    }
+
+    #[test]
+    fn sides_that_do_not_pair_are_compared_end_to_end() {
+        let claim = against(
+            term(Metric::Bytes, "padded-64"),
+            Relation::AtLeast,
+            8.0,
+            term(Metric::Bytes, "packed"),
+        );
+        let seen = judged(bench(), claim);
+        assert_eq!((seen.state, seen.seen.unwrap().median), (Holds, 8.0));
+        assert!(seen.why.contains("end to end"), "{}", seen.why);
+    }
+
+    #[test]
+    fn what_this_host_lacks_is_not_applicable() {
+        let when = When {
+            text: "llc_groups >= 2".into(),
+            fact: HostFact::LlcGroups,
+            op: Relation::AtLeast,
+            number: 2,
+        };
+        let claim = Expect {
+            when: Some(when),
+            ..number(term(Metric::NsPerOp, "packed"), Relation::AtLeast, 1.0)
+        };
+        let seen = judged(bench(), claim);
+        assert_eq!(seen.state, NotApplicable);
+        assert!(seen.why.contains("here it is 1"), "{}", seen.why);
+
+        let mut refused = bench();
+        refused.bound.arms[1].program = Err(plan::NotApplicable {
+            why: "needs 4 CPUs".into(),
+        });
+        let seen = judged(
+            refused,
+            number(term(Metric::NsPerOp, "padded-64"), Relation::AtLeast, 1.0),
+        );
+        assert_eq!(seen.state, NotApplicable);
+        assert!(seen.why.contains("needs 4 CPUs"));
+
+        let absent = judged(
+            bench(),
+            number(term(Metric::NsPerOp, "gone"), Relation::AtLeast, 1.0),
+        );
+        assert_eq!(absent.state, NotApplicable);
+        let lockless = judged(
+            bench(),
+            number(
+                term(Metric::Wait(Quantile::P99), "packed"),
+                Relation::AtLeast,
+                1.0,
+            ),
+        );
+        assert_eq!(lockless.state, NotApplicable);
+    }
+
+    #[test]
+    fn an_uncounted_reading_is_not_applicable_and_a_counted_one_is_judged() {
+        let claim = |reading: Reading| {
+            let mut bench = bench();
+            for o in &mut bench.observations {
+                o.passes = 100;
+                o.counters.insert("llc_load_misses".into(), reading.clone());
+            }
+            judged(
+                bench,
+                number(
+                    term(Metric::CounterPerOp("llc_load_misses".into()), "packed"),
+                    Relation::AtMost,
+                    0.5,
+                ),
+            )
+        };
+        assert_eq!(claim(Reading::Counted { value: 10 }).state, Holds);
+        assert_eq!(claim(Reading::Counted { value: 90 }).state, Fails);
+        let missing = claim(Reading::Unsupported {
+            why: "no PMU".into(),
+        });
+        assert_eq!(missing.state, NotApplicable);
+        assert!(missing.why.contains("no PMU"), "{}", missing.why);
+    }
+
+    #[test]
+    fn an_unresolved_arm_leaves_its_claim_undecided() {
+        let mut bench = bench();
+        let noisy = |o: &&mut Observation| o.arm == "padded-64" && o.block > 1;
+        bench
+            .observations
+            .iter_mut()
+            .filter(noisy)
+            .for_each(|o| o.spoiled.push("lost_time".into()));
+        let seen = judged(
+            bench,
+            number(term(Metric::NsPerOp, "padded-64"), Relation::AtLeast, 1.0),
+        );
+        assert_eq!(seen.state, Undecided);
+        assert!(
+            seen.why.contains("2 repetitions counted") && seen.why.contains("lost_time"),
+            "{}",
+            seen.why
+        );
+    }
+
+    #[test]
+    fn lock_claims_are_judged_per_repetition() {
+        let claim = |metric, op, n| {
+            let mut bench = bench().with_lock("m");
+            for o in &mut bench.observations {
+                o.locks
+                    .push(lock_observation("m", 100, &[1000; 25], &[1000; 25]));
+            }
+            judged(bench, number(term(metric, "packed"), op, n)).state
+        };
+        assert_eq!(
+            claim(Metric::Wait(Quantile::P99), Relation::AtMost, 1010.0),
+            Holds
+        );
+        assert_eq!(
+            claim(Metric::Wait(Quantile::Max), Relation::LessThan, 900.0),
+            Fails
+        );
+        assert_eq!(claim(Metric::ContendedShare, Relation::AtMost, 0.25), Holds);
+        assert_eq!(claim(Metric::HandoffsPerOp, Relation::MoreThan, 0.5), Fails);
+    }
+}

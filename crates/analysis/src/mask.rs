@@ -1,0 +1,594 @@
+//! The co-running mask: of each worker's window, only what passed while every worker was running counts.
+
+use crate::stats::median_of;
+use plan::{Program, WorkerProgram};
+use record::{LockObservation, LockTrace, Observation, Slice, Trace};
+
+/// Unexplained time between two clock reads beyond which (plus [`READ_DISTANCES`]) a worker was off its CPU. Clock
+/// reads are about 20 µs apart and an interrupt takes a few µs; lower would mask interrupts, higher would let
+/// evictions pass as slow slices.
+const EVICTION_NS: f64 = 50_000.0;
+
+/// How many of the worker's own median read distances an eviction must exceed beside [`EVICTION_NS`]: a loop whose
+/// passes are long reads the clock seldom, and that alone is no eviction.
+const READ_DISTANCES: f64 = 3.0;
+
+/// Kept share of the window below which a repetition says too little to count.
+const LEAST_KEPT: f64 = 0.10;
+
+/// Factor by which a fixed loop's time may change during a repetition before the core's speed has changed: a busy
+/// sibling thread changes it by about 2, a clock step by up to 1.3.
+const CORE_SPEED_CHANGE: f64 = 1.4;
+
+/// The length of a tick of the clock in which traces are written.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct Clock {
+    /// Ticks a nanosecond, as calibrated; above 0.
+    pub ticks_per_ns: f64,
+}
+
+impl Clock {
+    fn ns(self, ticks: u64) -> f64 {
+        ticks as f64 / self.ticks_per_ns
+    }
+}
+
+/// A worker that completed no pass in a window.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stuck {
+    /// Its index.
+    pub worker: u32,
+    /// Its role's name.
+    pub role: String,
+    /// The step in which it stood when the window closed, as written; `None` where the worker could not say.
+    pub step: Option<String>,
+}
+
+/// The workers of a repetition that completed no pass although they were running: an error of the scenario, for the
+/// coordinator to name. One that was off its CPU for most of the window is not among them.
+pub fn stuck(program: &Program, traces: &[Trace], clock: Clock) -> Vec<Stuck> {
+    let passless = traces
+        .iter()
+        .filter(|t| t.passes == 0 && !mostly_evicted(t, clock));
+    passless
+        .map(|trace| {
+            let worker = worker_program(program, trace.worker);
+            let step = |w: &WorkerProgram| w.steps.get(trace.stuck_in_step? as usize).cloned();
+            Stuck {
+                worker: trace.worker,
+                role: role_name(worker),
+                step: worker.and_then(step),
+            }
+        })
+        .collect()
+}
+
+/// Judges one repetition: masks what was not co-running, and says why the repetition does not count, if it does not.
+///
+/// A gap between two clock reads is an eviction where its unexplained part is over 50 µs + 3 × the worker's median
+/// read distance; so is a blocking stretch after which the run queue had kept the worker for over 50 µs, and the edge
+/// of the window where a worker that never blocks had not yet, or no longer, read the clock. Slices of *all* workers
+/// that overlap an eviction of *any* are masked. Where workers share a CPU nothing is masked: the figure is the whole
+/// window's, and [`Observation::lost_ns`] the time some worker was off its CPU.
+///
+/// One observation a trace, in the order of `traces`. [`Observation::regime`] is left open: it depends on the others.
+pub fn observe(
+    arm: &str,
+    block: u32,
+    program: &Program,
+    traces: &[Trace],
+    clock: Clock,
+) -> Vec<Observation> {
+    let evictions = Evictions::of(traces, clock);
+    let spoiled = reasons(program, traces, &evictions, clock);
+    let transfer = |of: fn(&Trace) -> Option<f64>| {
+        traces
+            .iter()
+            .filter_map(of)
+            .reduce(f64::max)
+            .map(|ticks| ticks / clock.ticks_per_ns)
+    };
+    let (before, after) = (
+        transfer(|t| t.transfer_before_ticks),
+        transfer(|t| t.transfer_after_ticks),
+    );
+    let core_loop = traces
+        .iter()
+        .map(|t| t.core_loop_before_ticks.max(t.core_loop_after_ticks))
+        .max()
+        .unwrap_or(0);
+    let one = |trace: &Trace| {
+        let worker = worker_program(program, trace.worker);
+        let share = Share::of(trace, &evictions, program.shares_cpu, clock);
+        Observation {
+            arm: arm.to_owned(),
+            block,
+            worker: trace.worker,
+            role: role_name(worker),
+            pid: Some(trace.pid),
+            tid: None,
+            cpu: trace.cpu,
+            passes: trace.passes,
+            kept_passes: share.kept_passes,
+            kept_ns: share.kept_ns,
+            lost_ns: share.lost_ns,
+            blocked_ns: clock.ns(trace.blocked_ticks),
+            window_ns: clock.ns(trace.span_ticks),
+            ns_per_op: share.ns_per_op,
+            slice_ns_per_op: share.slice_ns_per_op,
+            transfer_before_ns: before,
+            transfer_after_ns: after,
+            core_speed: clock.ns(core_loop),
+            regime: None,
+            spoiled: spoiled.clone(),
+            counters: trace.counters.clone(),
+            locks: trace
+                .locks
+                .iter()
+                .map(|l| lock(program, l, &evictions, clock))
+                .collect(),
+        }
+    };
+    traces.iter().map(one).collect()
+}
+
+/// What of one worker's window counts.
+struct Share {
+    kept_passes: u64,
+    kept_ns: f64,
+    lost_ns: f64,
+    ns_per_op: Option<f64>,
+    slice_ns_per_op: Vec<f64>,
+}
+
+impl Share {
+    fn of(trace: &Trace, evictions: &Evictions, shares_cpu: bool, clock: Clock) -> Share {
+        let masked =
+            |slice: &Slice| !shares_cpu && evictions.overlap(slice.start_ticks, slice.end_ticks);
+        let length = |slice: &Slice| slice.end_ticks.saturating_sub(slice.start_ticks);
+        let (lost, kept): (Vec<&Slice>, Vec<&Slice>) = trace.slices.iter().partition(|s| masked(s));
+        let with_passes = kept.iter().filter(|s| s.passes > 0);
+        let slice_ns_per_op: Vec<f64> = with_passes
+            .map(|s| clock.ns(length(s)) / s.passes as f64)
+            .collect();
+        if shares_cpu {
+            // Half of the slices may be free of the time spent off the CPU, so their median is no measure of it.
+            let ns_per_op =
+                (trace.passes > 0).then(|| clock.ns(trace.span_ticks) / trace.passes as f64);
+            let lost_ns = clock.ns(evictions.inside(trace.open_ticks, trace.close_ticks));
+            let kept_ns = clock.ns(trace.span_ticks);
+            return Share {
+                kept_passes: trace.passes,
+                kept_ns,
+                lost_ns,
+                ns_per_op,
+                slice_ns_per_op,
+            };
+        }
+        let unseen: u64 = edges(trace, clock)
+            .iter()
+            .map(|(start, end)| end - start)
+            .sum();
+        Share {
+            kept_passes: kept.iter().map(|s| s.passes).sum(),
+            kept_ns: clock.ns(kept.iter().map(|s| length(s)).sum()),
+            lost_ns: clock.ns(lost.iter().map(|s| length(s)).sum::<u64>() + unseen),
+            ns_per_op: median_of(slice_ns_per_op.iter().copied()),
+            slice_ns_per_op,
+        }
+    }
+}
+
+/// Why a repetition does not count; the same for all its workers.
+fn reasons(
+    program: &Program,
+    traces: &[Trace],
+    evictions: &Evictions,
+    clock: Clock,
+) -> Vec<String> {
+    let lost_time = |t: &Trace| {
+        let window = clock.ns(t.close_ticks.saturating_sub(t.open_ticks));
+        Share::of(t, evictions, program.shares_cpu, clock).kept_ns < LEAST_KEPT * window
+    };
+    let speed_changed = |t: &Trace| {
+        let (before, after) = (
+            t.core_loop_before_ticks as f64,
+            t.core_loop_after_ticks as f64,
+        );
+        before > 0.0 && after > 0.0 && before.max(after) > CORE_SPEED_CHANGE * before.min(after)
+    };
+    let found = [
+        ("no_pass", !stuck(program, traces, clock).is_empty()),
+        (
+            "lost_time",
+            !program.shares_cpu
+                && traces
+                    .iter()
+                    .any(|t| lost_time(t) && (t.passes > 0 || mostly_evicted(t, clock))),
+        ),
+        ("gap_log_full", traces.iter().any(|t| t.gaps_lost > 0)),
+        ("core_speed_changed", traces.iter().any(speed_changed)),
+    ];
+    found
+        .into_iter()
+        .filter(|(_, so)| *so)
+        .map(|(reason, _)| reason.to_owned())
+        .collect()
+}
+
+fn mostly_evicted(trace: &Trace, clock: Clock) -> bool {
+    let window = trace.close_ticks.saturating_sub(trace.open_ticks);
+    Evictions::of(std::slice::from_ref(trace), clock).inside(trace.open_ticks, trace.close_ticks)
+        > window / 2
+}
+
+fn lock(
+    program: &Program,
+    trace: &LockTrace,
+    evictions: &Evictions,
+    clock: Clock,
+) -> LockObservation {
+    let name = program
+        .locks
+        .get(trace.lock as usize)
+        .map(|l| l.name.clone());
+    let kept = trace
+        .waits
+        .iter()
+        .filter(|w| !evictions.overlap(w.start_ticks, w.start_ticks + w.ticks));
+    let kept_wait_ns = kept.map(|w| clock.ns(w.ticks).round() as u64).collect();
+    LockObservation {
+        lock: name.unwrap_or_else(|| format!("lock {}", trace.lock)),
+        acquisitions: trace.acquisitions,
+        contended: trace.contended,
+        kept_wait_ns,
+        all_wait_ns: trace
+            .waits
+            .iter()
+            .map(|w| clock.ns(w.ticks).round() as u64)
+            .collect(),
+        waits_lost: trace.waits_lost,
+        handoffs: trace.handoffs,
+        longest_run: trace.longest_run,
+        owner_died: trace.owner_died,
+    }
+}
+
+fn worker_program(program: &Program, index: u32) -> Option<&WorkerProgram> {
+    program.workers.iter().find(|w| w.index.0 == index)
+}
+
+fn role_name(worker: Option<&WorkerProgram>) -> String {
+    worker.map(|w| w.role_name.clone()).unwrap_or_default()
+}
+
+/// The stretches in which some worker was off its CPU without having asked to be: ticks, ascending, disjoint.
+struct Evictions(Vec<(u64, u64)>);
+
+impl Evictions {
+    fn of(traces: &[Trace], clock: Clock) -> Evictions {
+        let mut all: Vec<(u64, u64)> = traces.iter().flat_map(|t| evictions_of(t, clock)).collect();
+        all.sort_unstable();
+        let mut merged: Vec<(u64, u64)> = Vec::with_capacity(all.len());
+        for (start, end) in all {
+            match merged.last_mut() {
+                Some(last) if start <= last.1 => last.1 = last.1.max(end),
+                _ => merged.push((start, end)),
+            }
+        }
+        Evictions(merged)
+    }
+
+    fn overlap(&self, start: u64, end: u64) -> bool {
+        let next = self.0.partition_point(|e| e.1 <= start);
+        self.0.get(next).is_some_and(|e| e.0 < end)
+    }
+
+    /// Ticks of eviction between the two instants.
+    fn inside(&self, start: u64, end: u64) -> u64 {
+        self.0
+            .iter()
+            .map(|e| e.1.min(end).saturating_sub(e.0.max(start)))
+            .sum()
+    }
+}
+
+/// Longest unexplained distance of two clock reads that is no eviction, ticks.
+fn allowance(trace: &Trace, clock: Clock) -> f64 {
+    EVICTION_NS * clock.ticks_per_ns + READ_DISTANCES * trace.read_distance_ticks as f64
+}
+
+fn evictions_of(trace: &Trace, clock: Clock) -> Vec<(u64, u64)> {
+    let allowed = allowance(trace, clock);
+    let unexplained = |g: &&record::Gap| {
+        (g.end_ticks.saturating_sub(g.start_ticks)).saturating_sub(g.blocked_ticks) as f64 > allowed
+    };
+    let gaps = trace
+        .gaps
+        .iter()
+        .filter(unexplained)
+        .map(|g| (g.start_ticks, g.end_ticks));
+    let delayed = trace
+        .queue_delays
+        .iter()
+        .filter(|d| d.delay_ns as f64 > EVICTION_NS);
+    let queued = delayed.map(|d| (d.start_ticks, d.end_ticks));
+    gaps.chain(queued).chain(edges(trace, clock)).collect()
+}
+
+/// The begin and the end of the window where the worker read no clock for longer than allowed. Only of a worker that
+/// never blocks: a pass that sleeps may well straddle the edge.
+fn edges(trace: &Trace, clock: Clock) -> Vec<(u64, u64)> {
+    let Some(first) = trace.slices.first() else {
+        return Vec::new();
+    };
+    if trace.blocked_ticks > 0 {
+        return Vec::new();
+    }
+    let last_read = first.start_ticks + trace.span_ticks;
+    let both = [
+        (trace.open_ticks, first.start_ticks),
+        (last_read, trace.close_ticks),
+    ];
+    let allowed = allowance(trace, clock);
+    both.into_iter()
+        .filter(|(start, end)| end.saturating_sub(*start) as f64 > allowed)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testkit::{counters_program, steady_trace, twin_lock_program};
+    use record::{Gap, QueueDelay, Wait};
+
+    const CLOCK: Clock = Clock { ticks_per_ns: 2.0 };
+    const MS: u64 = 2_000_000;
+
+    /// Worker 0 steady at 23 ns; worker 1 evicted from 10 to 20 ms, in which worker 0 has the line alone at 1 ns.
+    fn interrupted() -> Vec<Trace> {
+        let (mut victim, mut fellow) = (steady_trace(1, 23.0, CLOCK), steady_trace(0, 23.0, CLOCK));
+        let (start, end) = (victim.open_ticks + 10 * MS, victim.open_ticks + 20 * MS);
+        victim.gaps.push(Gap {
+            start_ticks: start,
+            end_ticks: end,
+            blocked_ticks: 0,
+        });
+        victim
+            .slices
+            .retain(|s| s.end_ticks <= start || s.start_ticks >= end);
+        victim.slices.push(Slice {
+            start_ticks: start,
+            end_ticks: end,
+            passes: 3,
+        });
+        victim.slices.sort_unstable_by_key(|s| s.start_ticks);
+        for slice in fellow
+            .slices
+            .iter_mut()
+            .filter(|s| s.start_ticks < end && s.end_ticks > start)
+        {
+            slice.passes *= 23;
+        }
+        vec![fellow, victim]
+    }
+
+    #[test]
+    fn a_scripted_interruption_is_masked_in_every_worker() {
+        let seen = observe("packed", 0, &counters_program(8), &interrupted(), CLOCK);
+        for worker in &seen {
+            assert!(
+                (worker.ns_per_op.unwrap() - 23.0).abs() < 0.1,
+                "{:?}",
+                worker.ns_per_op
+            );
+            assert!((worker.lost_ns - 10e6).abs() < 1.0, "{}", worker.lost_ns);
+            assert!((worker.kept_ns - 90e6).abs() < 1.0);
+            assert!(worker.spoiled.is_empty());
+            assert!(
+                worker
+                    .slice_ns_per_op
+                    .iter()
+                    .all(|ns| (ns - 23.0).abs() < 0.1)
+            );
+        }
+    }
+
+    #[test]
+    fn without_the_gap_the_same_slices_would_have_been_kept() {
+        let mut traces = interrupted();
+        traces[1].gaps.clear();
+        let seen = observe("packed", 0, &counters_program(8), &traces, CLOCK);
+        assert_eq!(seen[0].lost_ns, 0.0);
+        assert!(seen[0].slice_ns_per_op.iter().any(|ns| *ns < 2.0));
+    }
+
+    #[test]
+    fn a_gap_is_judged_less_its_blocking_and_by_the_workers_own_read_distance() {
+        let lost = |blocked_us: u64, read_distance_us: u64| {
+            let mut trace = steady_trace(0, 23.0, CLOCK);
+            let start = trace.open_ticks + 10 * MS;
+            trace.gaps.push(Gap {
+                start_ticks: start,
+                end_ticks: start + 2 * 200_000,
+                blocked_ticks: blocked_us * 2000,
+            });
+            trace.read_distance_ticks = read_distance_us * 2000;
+            observe(
+                "a",
+                0,
+                &counters_program(8),
+                &[trace, steady_trace(1, 23.0, CLOCK)],
+                CLOCK,
+            )[1]
+            .lost_ns
+        };
+        assert!(lost(0, 20) > 0.0, "200 us unexplained, 110 allowed");
+        assert_eq!(lost(150, 20), 0.0, "50 us unexplained");
+        assert_eq!(lost(0, 60), 0.0, "230 us allowed");
+    }
+
+    #[test]
+    fn a_run_queue_delay_masks_its_blocking_stretch_and_a_short_one_does_not() {
+        let lost = |delay_ns| {
+            let mut trace = steady_trace(0, 23.0, CLOCK);
+            let start = trace.open_ticks + 10 * MS;
+            trace.queue_delays.push(QueueDelay {
+                start_ticks: start,
+                end_ticks: start + MS,
+                delay_ns,
+            });
+            observe(
+                "a",
+                0,
+                &counters_program(8),
+                &[trace, steady_trace(1, 23.0, CLOCK)],
+                CLOCK,
+            )[1]
+            .lost_ns
+        };
+        assert_eq!(lost(50_000), 0.0);
+        assert!((lost(50_001) - 1e6).abs() < 1.0);
+    }
+
+    #[test]
+    fn a_worker_that_arrives_late_or_leaves_early_masks_the_edge() {
+        let mut late = steady_trace(0, 23.0, CLOCK);
+        let start = late.open_ticks + 5 * MS;
+        late.slices.retain(|s| s.start_ticks >= start);
+        late.span_ticks -= 5 * MS;
+        let seen = observe(
+            "a",
+            0,
+            &counters_program(8),
+            &[late, steady_trace(1, 23.0, CLOCK)],
+            CLOCK,
+        );
+        assert!((seen[0].lost_ns - 5e6).abs() < 1.0, "{}", seen[0].lost_ns);
+        assert!((seen[1].lost_ns - 5e6).abs() < 1.0, "{}", seen[1].lost_ns);
+    }
+
+    #[test]
+    fn where_workers_share_a_cpu_the_whole_window_counts() {
+        let program = Program {
+            shares_cpu: true,
+            ..counters_program(8)
+        };
+        let traces = interrupted();
+        let seen = observe("packed", 0, &program, &traces, CLOCK);
+        let whole = traces[0].span_ticks as f64 / 2.0 / traces[0].passes as f64;
+        assert_eq!(seen[0].ns_per_op, Some(whole));
+        assert_eq!(seen[0].kept_passes, traces[0].passes);
+        assert!((seen[0].lost_ns - 10e6).abs() < 1.0);
+        assert!(seen[0].spoiled.is_empty());
+    }
+
+    fn spoiled(change: impl Fn(&mut Trace)) -> Vec<String> {
+        let mut trace = steady_trace(0, 23.0, CLOCK);
+        change(&mut trace);
+        let seen = observe(
+            "a",
+            0,
+            &counters_program(8),
+            &[trace, steady_trace(1, 23.0, CLOCK)],
+            CLOCK,
+        );
+        assert_eq!(seen[0].spoiled, seen[1].spoiled);
+        seen[0].spoiled.clone()
+    }
+
+    #[test]
+    fn each_reason_spoils_the_whole_repetition() {
+        let evict = |t: &mut Trace| {
+            t.gaps.push(Gap {
+                start_ticks: t.open_ticks + MS,
+                end_ticks: t.close_ticks - 8 * MS,
+                blocked_ticks: 0,
+            });
+        };
+        assert_eq!(spoiled(|_| ()), Vec::<String>::new());
+        assert_eq!(spoiled(evict), ["lost_time"]);
+        assert_eq!(spoiled(|t| t.gaps_lost = 1), ["gap_log_full"]);
+        assert_eq!(
+            spoiled(|t| t.core_loop_after_ticks = t.core_loop_before_ticks * 3 / 2),
+            ["core_speed_changed"]
+        );
+        let no_pass =
+            |t: &mut Trace| (t.passes, t.slices, t.stuck_in_step) = (0, Vec::new(), Some(0));
+        assert_eq!(spoiled(no_pass), ["no_pass"]);
+        // No pass because the CPU was taken away: the scenario is not at fault.
+        assert_eq!(
+            spoiled(|t| {
+                no_pass(t);
+                evict(t)
+            }),
+            ["lost_time"]
+        );
+    }
+
+    #[test]
+    fn a_stuck_worker_is_named_with_its_role_and_step() {
+        let mut trace = steady_trace(1, 23.0, CLOCK);
+        (trace.passes, trace.slices, trace.stuck_in_step) = (0, Vec::new(), Some(0));
+        let named = stuck(
+            &counters_program(8),
+            &[steady_trace(0, 23.0, CLOCK), trace],
+            CLOCK,
+        );
+        let expected = Stuck {
+            worker: 1,
+            role: "counter".to_owned(),
+            step: Some("add hits[me]".to_owned()),
+        };
+        assert_eq!(named, [expected]);
+    }
+
+    #[test]
+    fn the_slowest_pair_and_the_slowest_core_speak_for_the_repetition() {
+        let (mut a, mut b) = (steady_trace(0, 23.0, CLOCK), steady_trace(1, 23.0, CLOCK));
+        (a.transfer_before_ticks, b.transfer_before_ticks) = (Some(100.0), Some(120.0));
+        (a.transfer_after_ticks, b.transfer_after_ticks) = (None, None);
+        (a.core_loop_before_ticks, b.core_loop_after_ticks) = (2200, 2400);
+        let seen = observe("a", 0, &counters_program(8), &[a, b], CLOCK);
+        assert_eq!(
+            (seen[0].transfer_before_ns, seen[0].transfer_after_ns),
+            (Some(60.0), None)
+        );
+        assert_eq!(seen[1].core_speed, 1200.0);
+    }
+
+    #[test]
+    fn waits_that_overlap_an_eviction_are_in_the_full_list_alone() {
+        let mut traces = interrupted();
+        let open = traces[0].open_ticks;
+        let waits = [(MS, 2000), (9 * MS, 2 * MS), (15 * MS, 400), (20 * MS, 600)];
+        traces[0].locks.push(LockTrace {
+            lock: 0,
+            acquisitions: 100,
+            contended: 5,
+            waits: waits
+                .iter()
+                .map(|&(at, ticks)| Wait {
+                    start_ticks: open + at,
+                    ticks,
+                })
+                .collect(),
+            waits_lost: 1,
+            handoffs: 7,
+            longest_run: 9,
+            owner_died: 0,
+        });
+        let lock = &observe("m", 0, &twin_lock_program(), &traces, CLOCK)[0].locks[0];
+        assert_eq!(
+            (
+                lock.lock.as_str(),
+                lock.acquisitions,
+                lock.contended,
+                lock.waits_lost
+            ),
+            ("m", 100, 5, 1)
+        );
+        assert_eq!(lock.all_wait_ns, [1000, 2_000_000, 200, 300]);
+        assert_eq!(lock.kept_wait_ns, [1000, 300]);
+    }
+}

@@ -1,0 +1,579 @@
+//! Regimes: which repetitions ran on the same machine, as far as the time of a line between CPUs and the speed of the
+//! cores can tell, since a hypervisor changes both unseen.
+//!
+//! The rule is the design's: pool the transfer times before and after every repetition, sort, split where neighbours
+//! differ by over 1.4 ×; the same for core speed; a repetition's regime is the pair of classes. Four things make it
+//! hold on real data:
+//!
+//! * *Chains.* A handful of stray values (a probe during which the CPU moved) can bridge two classes by steps of less
+//!   than 1.4 ×. With 20 values or more, those with hardly any company (fewer than 5 % of all, or two, within ×1.4
+//!   around them) neither found nor link classes; each then joins the class within 1.4 × of it, or is a class of its
+//!   own.
+//! * *Tiny classes.* A class of one value is allowed and strands nothing: its repetition is spoiled (the other end lies
+//!   elsewhere) or counted under another regime, and the headline is chosen by what the arms have in it.
+//! * *Other CPUs, other distances.* Transfer times are pooled over the arms that run on the same set of CPUs. Two
+//!   sockets are farther apart than two siblings whatever the hypervisor does, and a sweep over workers or CPUs would
+//!   otherwise have no regime that holds all its arms. Each set has its headline regime; the run's is the first
+//!   variant's.
+//! * *Baselines* have half as many blocks, so they decide on the headline only between equals.
+
+use crate::FEWEST_BLOCKS;
+use crate::stats::median_of;
+use plan::{ArmKind, Bound, CpuId};
+use record::{Observation, Regime};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Neighbours in the sorted values that differ by more than this lie in different classes.
+const SPLIT: f64 = 1.4;
+
+/// Fewest pooled values with which lone values are kept from linking classes; below, "lone" means little.
+const ENOUGH_FOR_COMPANY: usize = 20;
+
+/// Share of all values that must lie around one for it to found or link classes.
+const COMPANY_SHARE: f64 = 0.05;
+
+/// The reason that this stage gives.
+const REGIME_CHANGED: &str = "regime_changed";
+
+/// The regimes of a run, and which one each arm is judged in.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Regimes {
+    /// Ascending by transfer time, then core speed; a regime's place is its number.
+    pub(crate) list: Vec<Regime>,
+    /// The run's headline regime: the first variant's.
+    pub(crate) run: Option<u32>,
+    /// The headline regime by arm; an arm without sound repetitions is missing.
+    pub(crate) by_arm: BTreeMap<String, u32>,
+    /// Arms whose headline regime is of another core speed than the run's, because they have none of the same.
+    pub(crate) other_speed: Vec<String>,
+}
+
+/// One repetition, as far as regimes go.
+struct Repetition {
+    arm: String,
+    members: Vec<usize>,
+    /// Slowest pair before and after; `None` where no two workers run on different CPUs.
+    transfer: Option<(f64, f64)>,
+    core_speed: f64,
+    /// CPUs of the arm, an index into the sets seen.
+    cpus: usize,
+}
+
+/// A regime before it has a number: CPUs, transfer class, core class.
+type Key = (Option<(usize, usize)>, usize);
+
+/// Gives every sound observation its regime, spoils repetitions that straddle two, and chooses the headlines.
+/// Forgets what an earlier call had set.
+pub(crate) fn assign(bound: &Bound, observations: &mut [Observation]) -> Regimes {
+    for observation in observations.iter_mut() {
+        observation.regime = None;
+        observation
+            .spoiled
+            .retain(|reason| reason != REGIME_CHANGED);
+    }
+    let mut repetitions = sound_repetitions(bound, observations);
+    let core = Classes::of(repetitions.iter().map(|r| r.core_speed).collect());
+    let transfer = transfer_classes(&repetitions);
+    repetitions.retain(|repetition| {
+        let straddles = repetition.transfer.is_some_and(|(before, after)| {
+            let classes = &transfer[&repetition.cpus];
+            classes.class(before) != classes.class(after)
+        });
+        if straddles {
+            repetition
+                .members
+                .iter()
+                .for_each(|m| observations[*m].spoiled.push(REGIME_CHANGED.to_owned()));
+        }
+        !straddles
+    });
+    let key = |r: &Repetition| -> Key {
+        let class = r
+            .transfer
+            .map(|(before, _)| (r.cpus, transfer[&r.cpus].class(before)));
+        (class, core.class(r.core_speed))
+    };
+    let keyed: Vec<(Key, Repetition)> = repetitions.into_iter().map(|r| (key(&r), r)).collect();
+    let headlines = Headlines::choose(bound, &keyed);
+    number(&keyed, &headlines, observations)
+}
+
+/// The repetitions that nothing has spoiled so far. Only they speak for regimes.
+fn sound_repetitions(bound: &Bound, observations: &[Observation]) -> Vec<Repetition> {
+    let cpus_of = |arm: &str| -> BTreeSet<CpuId> {
+        let program = bound
+            .arms
+            .iter()
+            .find(|a| a.arm.name == arm)
+            .and_then(|a| a.program.as_ref().ok());
+        program
+            .map(|p| p.workers.iter().map(|w| w.cpu).collect())
+            .unwrap_or_default()
+    };
+    let mut grouped: BTreeMap<(&str, u32), Vec<usize>> = BTreeMap::new();
+    for (index, observation) in observations
+        .iter()
+        .enumerate()
+        .filter(|(_, o)| o.spoiled.is_empty())
+    {
+        grouped
+            .entry((&observation.arm, observation.block))
+            .or_default()
+            .push(index);
+    }
+    let mut sets: Vec<BTreeSet<CpuId>> = Vec::new();
+    let mut repetitions = Vec::new();
+    for ((arm, _), members) in grouped {
+        let set = cpus_of(arm);
+        let cpus = sets.iter().position(|s| *s == set).unwrap_or_else(|| {
+            sets.push(set);
+            sets.len() - 1
+        });
+        let first = &observations[members[0]];
+        repetitions.push(Repetition {
+            arm: arm.to_owned(),
+            transfer: first.transfer_before_ns.zip(first.transfer_after_ns),
+            core_speed: first.core_speed,
+            cpus,
+            members,
+        });
+    }
+    repetitions
+}
+
+fn transfer_classes(repetitions: &[Repetition]) -> BTreeMap<usize, Classes> {
+    let mut pooled: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
+    for repetition in repetitions {
+        if let Some((before, after)) = repetition.transfer {
+            pooled
+                .entry(repetition.cpus)
+                .or_default()
+                .extend([before, after]);
+        }
+    }
+    pooled
+        .into_iter()
+        .map(|(cpus, values)| (cpus, Classes::of(values)))
+        .collect()
+}
+
+/// Classes of positive values: the points that part them, ascending.
+struct Classes {
+    cuts: Vec<f64>,
+}
+
+impl Classes {
+    fn of(mut values: Vec<f64>) -> Classes {
+        values.sort_unstable_by(f64::total_cmp);
+        let labels = labels(&values);
+        let parted = |i: &usize| match (labels[*i], labels[i + 1]) {
+            (None, None) => values[i + 1] > SPLIT * values[*i],
+            (left, right) => left != right,
+        };
+        let between = (0..values.len().saturating_sub(1)).filter(parted);
+        Classes {
+            cuts: between
+                .map(|i| (values[i] * values[i + 1]).sqrt())
+                .collect(),
+        }
+    }
+
+    fn class(&self, value: f64) -> usize {
+        self.cuts.partition_point(|cut| *cut < value)
+    }
+}
+
+/// For each of the ascending values the class it founds or joins; `None` for a lone one far from all classes.
+fn labels(values: &[f64]) -> Vec<Option<usize>> {
+    let founding = founders(values);
+    let mut found: Vec<(f64, usize)> = Vec::new();
+    for value in values
+        .iter()
+        .zip(&founding)
+        .filter(|(_, founds)| **founds)
+        .map(|(v, _)| *v)
+    {
+        let class = found
+            .last()
+            .map_or(0, |(last, class)| class + usize::from(value > SPLIT * last));
+        found.push((value, class));
+    }
+    let nearest = |value: f64| {
+        let distance = |other: f64| (other / value).max(value / other);
+        let near = found
+            .iter()
+            .min_by(|a, b| distance(a.0).total_cmp(&distance(b.0)))?;
+        (distance(near.0) <= SPLIT).then_some(near.1)
+    };
+    values.iter().map(|v| nearest(*v)).collect()
+}
+
+/// Which of the ascending values have company enough to found or link classes.
+fn founders(values: &[f64]) -> Vec<bool> {
+    let all = vec![true; values.len()];
+    if values.len() < ENOUGH_FOR_COMPANY {
+        return all;
+    }
+    let enough = ((COMPANY_SHARE * values.len() as f64).ceil() as usize).max(2);
+    let company = |value: f64| {
+        let reach = SPLIT.sqrt();
+        values.partition_point(|v| *v <= value * reach)
+            - values.partition_point(|v| *v < value / reach)
+    };
+    let founding: Vec<bool> = values.iter().map(|v| company(*v) >= enough).collect();
+    if founding.contains(&true) {
+        founding
+    } else {
+        all
+    }
+}
+
+/// The headline regime of each set of CPUs, and the run's.
+struct Headlines {
+    by_cpus: BTreeMap<usize, Key>,
+    run: Option<Key>,
+}
+
+impl Headlines {
+    fn choose(bound: &Bound, keyed: &[(Key, Repetition)]) -> Headlines {
+        let first = bound
+            .arms
+            .iter()
+            .filter(|a| a.arm.kind == ArmKind::Variant)
+            .find_map(|variant| {
+                keyed
+                    .iter()
+                    .find(|(key, r)| r.arm == variant.arm.name && key.0.is_some())
+                    .map(|(_, r)| r.cpus)
+            });
+        let sets: BTreeSet<usize> = keyed
+            .iter()
+            .filter_map(|(key, _)| key.0.map(|k| k.0))
+            .collect();
+        let first = first.or_else(|| sets.first().copied());
+        let run = match first {
+            Some(cpus) => best(bound, keyed, |key| key.0.is_some_and(|k| k.0 == cpus), None),
+            // Nowhere did two workers run on two CPUs: core speed alone tells regimes apart.
+            None => best(bound, keyed, |_| true, None),
+        };
+        let of_set = |cpus: usize| {
+            let chosen = best(
+                bound,
+                keyed,
+                |key| key.0.is_some_and(|k| k.0 == cpus),
+                run.map(|key| key.1),
+            );
+            chosen.map(|key| (cpus, key))
+        };
+        let mut by_cpus: BTreeMap<usize, Key> =
+            sets.iter().filter_map(|cpus| of_set(*cpus)).collect();
+        by_cpus.extend(first.zip(run));
+        Headlines { by_cpus, run }
+    }
+
+    /// The regime in which a repetition's arm is judged; one without a transfer time goes by core speed.
+    fn of(&self, repetition: &Repetition) -> Option<Key> {
+        match repetition.transfer {
+            Some(_) => self.by_cpus.get(&repetition.cpus).copied(),
+            None => self.run,
+        }
+    }
+}
+
+/// Among the regimes that `eligible` admits, the one with most repetitions in its scarcest arm. Baselines, the number
+/// of arms with enough blocks and the total decide between equals; `speed`, where given, is preferred where it leaves
+/// every arm enough.
+fn best(
+    bound: &Bound,
+    keyed: &[(Key, Repetition)],
+    eligible: impl Fn(&Key) -> bool,
+    speed: Option<usize>,
+) -> Option<Key> {
+    let mut counts: BTreeMap<Key, BTreeMap<&str, usize>> = BTreeMap::new();
+    for (key, repetition) in keyed.iter().filter(|(key, _)| eligible(key)) {
+        *counts
+            .entry(*key)
+            .or_default()
+            .entry(&repetition.arm)
+            .or_default() += 1;
+    }
+    let arms: BTreeSet<&str> = counts.values().flat_map(|c| c.keys().copied()).collect();
+    let compared = |name: &str| {
+        let kind = bound
+            .arms
+            .iter()
+            .find(|a| a.arm.name == name)
+            .map(|a| &a.arm.kind);
+        matches!(kind, Some(ArmKind::Variant | ArmKind::Control))
+    };
+    let score = |key: &Key| {
+        let count = |arm: &&str| counts[key].get(*arm).copied().unwrap_or(0);
+        let scarcest = arms
+            .iter()
+            .filter(|a| compared(a))
+            .map(|a| count(a))
+            .min()
+            .unwrap_or(0);
+        let scarcest_baseline = arms
+            .iter()
+            .filter(|a| !compared(a))
+            .map(|a| count(a))
+            .min()
+            .unwrap_or(0);
+        let enough = if scarcest >= FEWEST_BLOCKS {
+            scarcest
+        } else {
+            0
+        };
+        let same_speed = enough > 0 && speed == Some(key.1);
+        let resolved = arms.iter().filter(|a| count(a) >= FEWEST_BLOCKS).count();
+        (
+            same_speed,
+            enough,
+            resolved,
+            scarcest,
+            scarcest_baseline,
+            counts[key].values().sum::<usize>(),
+        )
+    };
+    // Of full equals the nearer regime, so that the choice does not hang on the order of a map.
+    counts.keys().rev().max_by_key(|key| score(key)).copied()
+}
+
+/// Numbers the regimes, writes the numbers into the observations and counts what is in each.
+fn number(
+    keyed: &[(Key, Repetition)],
+    headlines: &Headlines,
+    observations: &mut [Observation],
+) -> Regimes {
+    let multi: BTreeSet<Key> = keyed
+        .iter()
+        .map(|(key, _)| *key)
+        .filter(|key| key.0.is_some())
+        .collect();
+    // A repetition without transfer time belongs to the headline if its core is as fast, else to any such regime.
+    let home = |key: Key| match (key.0, headlines.run) {
+        (None, Some(run)) if run.1 == key.1 => run,
+        (None, _) => multi.iter().find(|m| m.1 == key.1).copied().unwrap_or(key),
+        _ => key,
+    };
+    let mut members: BTreeMap<Key, Vec<&Repetition>> = BTreeMap::new();
+    for (key, repetition) in keyed {
+        members.entry(home(*key)).or_default().push(repetition);
+    }
+    let mut list: Vec<(Key, Regime)> = members
+        .iter()
+        .map(|(key, all)| (*key, describe(all)))
+        .collect();
+    list.sort_by(|(_, a), (_, b)| {
+        let transfer = |r: &Regime| r.transfer_ns.unwrap_or(0.0);
+        transfer(a)
+            .total_cmp(&transfer(b))
+            .then(a.core_speed.total_cmp(&b.core_speed))
+    });
+    let number_of: BTreeMap<Key, u32> = list
+        .iter()
+        .zip(0..)
+        .map(|((key, _), n)| (*key, n))
+        .collect();
+    let mut by_arm = BTreeMap::new();
+    let mut other_speed = BTreeSet::new();
+    for (key, repetition) in keyed {
+        let regime = number_of[&home(*key)];
+        repetition
+            .members
+            .iter()
+            .for_each(|m| observations[*m].regime = Some(regime));
+        if let Some(headline) = headlines.of(repetition) {
+            by_arm.insert(repetition.arm.clone(), number_of[&headline]);
+            if headlines.run.is_some_and(|run| run.1 != headline.1) {
+                other_speed.insert(repetition.arm.clone());
+            }
+        }
+    }
+    Regimes {
+        run: headlines.run.map(|key| number_of[&key]),
+        list: list
+            .into_iter()
+            .zip(0..)
+            .map(|((_, regime), number)| Regime { number, ..regime })
+            .collect(),
+        by_arm,
+        other_speed: other_speed.into_iter().collect(),
+    }
+}
+
+fn describe(repetitions: &[&Repetition]) -> Regime {
+    let both = repetitions
+        .iter()
+        .filter_map(|r| r.transfer)
+        .flat_map(|(before, after)| [before, after]);
+    Regime {
+        number: 0,
+        transfer_ns: median_of(both),
+        core_speed: median_of(repetitions.iter().map(|r| r.core_speed)).unwrap_or(0.0),
+        repetitions: repetitions.len() as u32,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testkit::{Bench, observation};
+
+    fn classes(values: &[f64]) -> Vec<usize> {
+        let classes = Classes::of(values.to_vec());
+        values.iter().map(|v| classes.class(*v)).collect()
+    }
+
+    #[test]
+    fn sorted_values_split_where_neighbours_differ_by_over_the_factor() {
+        assert_eq!(classes(&[215.0, 54.0, 190.0, 40.0]), [1, 0, 1, 0]);
+        assert_eq!(
+            classes(&[10.0, 14.0, 19.5]),
+            [0, 0, 0],
+            "exactly 1.4 does not split"
+        );
+        assert_eq!(classes(&[10.0, 14.1]), [0, 1]);
+        assert_eq!(classes(&[]), Vec::<usize>::new());
+    }
+
+    #[test]
+    fn stray_values_do_not_chain_two_classes() {
+        let mut values: Vec<f64> = (0..40).map(|i| 50.0 + f64::from(i % 8)).collect();
+        values.extend((0..40).map(|i| 200.0 + f64::from(i % 16)));
+        values.extend([75.0, 104.0, 145.0]);
+        let seen = classes(&values);
+        assert!(seen[..40].iter().all(|c| *c == 0));
+        let far = seen[40];
+        assert!(far > 0 && seen[40..80].iter().all(|c| *c == far));
+        assert_eq!(seen[80], 0, "75 is within the factor of the near class");
+        assert!(seen[81] > 0 && seen[81] < far, "104 is near neither");
+        assert_eq!(seen[82], far, "145 is within the factor of the far class");
+    }
+
+    #[test]
+    fn an_outlier_strands_neither_its_class_nor_the_run() {
+        let mut bench = Bench::new(&["packed", "padded-64"]);
+        bench.run(10, |arm, _| if arm == "packed" { 20.0 } else { 2.0 });
+        let hit = |o: &&mut Observation| o.arm == "packed" && o.block == 3;
+        bench
+            .observations
+            .iter_mut()
+            .filter(hit)
+            .for_each(|o| o.transfer_after_ns = Some(900.0));
+        let regimes = assign(&bench.bound, &mut bench.observations);
+        assert_eq!(regimes.list.len(), 1);
+        assert_eq!(regimes.run, Some(0));
+        let spoiled: Vec<_> = bench
+            .observations
+            .iter()
+            .filter(|o| !o.spoiled.is_empty())
+            .collect();
+        assert_eq!(spoiled.len(), 2);
+        assert!(
+            spoiled
+                .iter()
+                .all(|o| o.spoiled == ["regime_changed"] && o.block == 3 && o.regime.is_none())
+        );
+    }
+
+    #[test]
+    fn assigning_again_forgets_what_was_set_before() {
+        let mut bench = Bench::new(&["packed", "padded-64"]);
+        bench.run(4, |_, _| 2.0);
+        bench.observations[0].transfer_after_ns = Some(900.0);
+        bench.observations[1].transfer_after_ns = Some(900.0);
+        let first = assign(&bench.bound, &mut bench.observations);
+        let observations = bench.observations.clone();
+        assert_eq!(assign(&bench.bound, &mut bench.observations), first);
+        assert_eq!(bench.observations, observations);
+    }
+
+    #[test]
+    fn the_headline_is_the_regime_with_most_in_its_scarcest_arm() {
+        let mut bench = Bench::new(&["packed", "padded-64"]);
+        bench.run(10, |_, _| 2.0);
+        // Far regime: packed 8 of 10, padded 3; near: packed 2, padded 7.
+        for o in &mut bench.observations {
+            let far = if o.arm == "padded-64" {
+                o.block < 3
+            } else {
+                o.block < 8
+            };
+            let transfer = Some(if far { 215.0 } else { 54.0 });
+            (o.transfer_before_ns, o.transfer_after_ns) = (transfer, transfer);
+        }
+        let regimes = assign(&bench.bound, &mut bench.observations);
+        assert_eq!(
+            regimes
+                .list
+                .iter()
+                .map(|r| r.transfer_ns)
+                .collect::<Vec<_>>(),
+            [Some(54.0), Some(215.0)]
+        );
+        assert_eq!(
+            regimes.run,
+            Some(1),
+            "3 in the scarcest arm of the far regime, 2 in that of the near one"
+        );
+    }
+
+    #[test]
+    fn a_solo_repetition_goes_with_its_core_class_alone() {
+        let mut bench = Bench::new(&["packed"]).with_solo();
+        bench.run(4, |_, _| 2.0);
+        for block in 0..4 {
+            let mut solo = observation("solo:counter", block, 0, 2.0);
+            (solo.transfer_before_ns, solo.transfer_after_ns) = (None, None);
+            solo.core_speed = if block == 0 { 2000.0 } else { 1000.0 };
+            bench
+                .observations
+                .retain(|o| !(o.arm == solo.arm && o.block == block));
+            bench.observations.push(solo);
+        }
+        let regimes = assign(&bench.bound, &mut bench.observations);
+        let seen: Vec<_> = bench
+            .observations
+            .iter()
+            .filter(|o| o.arm == "solo:counter")
+            .map(|o| o.regime)
+            .collect();
+        let run = regimes.run;
+        assert_eq!(regimes.list[run.unwrap() as usize].transfer_ns, Some(54.0));
+        assert_eq!(seen[1..], [run, run, run]);
+        assert_ne!(seen[0], run);
+        assert_eq!(regimes.by_arm["solo:counter"], run.unwrap());
+    }
+
+    #[test]
+    fn arms_on_other_cpus_have_a_headline_of_their_own() {
+        let mut bench = Bench::new(&["packed", "far"]);
+        if let Ok(program) = &mut bench.bound.arms[1].program {
+            program.workers[1].cpu = CpuId(9);
+        }
+        bench.run(5, |_, _| 2.0);
+        for o in bench.observations.iter_mut().filter(|o| o.arm == "far") {
+            (o.transfer_before_ns, o.transfer_after_ns) = (Some(400.0), Some(400.0));
+        }
+        let regimes = assign(&bench.bound, &mut bench.observations);
+        assert_eq!((regimes.by_arm["packed"], regimes.by_arm["far"]), (0, 1));
+        assert_eq!(regimes.run, Some(0));
+    }
+
+    #[test]
+    fn halved_core_speed_is_another_regime() {
+        let mut bench = Bench::new(&["packed", "padded-64"]);
+        bench.run(8, |_, _| 2.0);
+        bench
+            .observations
+            .iter_mut()
+            .filter(|o| o.block >= 5)
+            .for_each(|o| o.core_speed *= 2.0);
+        let regimes = assign(&bench.bound, &mut bench.observations);
+        assert_eq!(regimes.list.len(), 2);
+        assert_eq!(regimes.list[0].core_speed * 2.0, regimes.list[1].core_speed);
+        assert_eq!(regimes.run, Some(0));
+    }
+}
