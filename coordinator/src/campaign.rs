@@ -99,7 +99,11 @@ impl Campaign<'_> {
         })
     }
 
-    fn until_precise(&self, observations: &mut Vec<Observation>, progress: &mut Progress) -> (u32, Result<(), RunError>) {
+    fn until_precise(
+        &self,
+        observations: &mut Vec<Observation>,
+        progress: &mut Progress,
+    ) -> (u32, Result<(), RunError>) {
         let start = Instant::now();
         for block in 0..AUTO_MOST {
             if let Err(error) = self.blocks(block..block + 1, observations, progress) {
@@ -109,7 +113,9 @@ impl Campaign<'_> {
             let precise = |observations: &mut Vec<Observation>| {
                 self.analyse(observations).precision_reached.is_some_and(|p| p <= self.plan.measure.precision)
             };
-            if start.elapsed() >= self.plan.measure.budget.duration() || done >= AUTO_FIRST_LOOK && precise(observations) {
+            if start.elapsed() >= self.plan.measure.budget.duration()
+                || done >= AUTO_FIRST_LOOK && precise(observations)
+            {
                 return (done, Ok(()));
             }
             progress.extend(self.repetitions(done..done + 1));
@@ -125,7 +131,9 @@ impl Campaign<'_> {
     ) -> Result<(), RunError> {
         for block in blocks {
             let mut order: Vec<&Program> = self.programs(block).collect();
-            order.shuffle(&mut SmallRng::seed_from_u64(self.seed.wrapping_add(u64::from(block)).wrapping_mul(0x9e37_79b9)));
+            order.shuffle(&mut SmallRng::seed_from_u64(
+                self.seed.wrapping_add(u64::from(block)).wrapping_mul(0x9e37_79b9),
+            ));
             for program in order {
                 let seen = self.repetition(program, block)?;
                 progress.repetition(&seen);

@@ -21,7 +21,9 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run a scenario and say what was seen
-    #[command(after_help = "Example: coordinator run scenarios/false_sharing.toml --repetitions 5 --only packed --only padded-64")]
+    #[command(
+        after_help = "Example: coordinator run scenarios/false_sharing.toml --repetitions 5 --only packed --only padded-64"
+    )]
     Run(RunOptions),
     /// Check scenario files without running them
     #[command(after_help = "Example: coordinator check scenarios/*.toml")]

@@ -7,12 +7,12 @@ mod collect;
 mod commands;
 mod exit;
 mod launch;
+mod machine;
 mod provision;
 mod repetition;
 mod report;
 mod signals;
 mod supervise;
-mod machine;
 
 use clap::Parser;
 use cli::{Cli, Command};

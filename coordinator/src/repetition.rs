@@ -22,10 +22,14 @@ pub(crate) enum RepetitionError {
     #[error("{worker}: {what}: {cure}")]
     Worker { worker: String, what: String, cure: String },
     /// A worker ended and said nothing.
-    #[error("{worker} {how} while {state}: the run cannot go on without it; was it killed by hand, by a limit, or for lack of memory (`dmesg`)?")]
+    #[error(
+        "{worker} {how} while {state}: the run cannot go on without it; was it killed by hand, by a limit, or for lack of memory (`dmesg`)?"
+    )]
     Ended { worker: String, how: String, state: String },
     /// Nobody ended, and the time is up.
-    #[error("the repetition did not end in its time and was stopped: {0}; does a step wait for what no other role does, or do locks form a circle?")]
+    #[error(
+        "the repetition did not end in its time and was stopped: {0}; does a step wait for what no other role does, or do locks form a circle?"
+    )]
     Stuck(String),
 }
 

@@ -87,8 +87,11 @@ fn what_was_complete_is_on_disk_after_an_interrupt() {
 
 #[test]
 fn a_wait_that_nobody_ends_is_an_error_naming_role_and_step() {
-    let scenario = common::QUICK.replace(r#"loop = ["bump hits[me]"]"#, r#"loop = ["bump hits[me]", "wait hits[next]"]"#);
-    let scenario = scenario.replace("bump hits[me]\", ", "load hits[me]\", ").replace("repetitions = 3", "repetitions = 3\nbaselines = []");
+    let scenario =
+        common::QUICK.replace(r#"loop = ["bump hits[me]"]"#, r#"loop = ["bump hits[me]", "wait hits[next]"]"#);
+    let scenario = scenario
+        .replace("bump hits[me]\", ", "load hits[me]\", ")
+        .replace("repetitions = 3", "repetitions = 3\nbaselines = []");
     let bench = Bench::new(&scenario);
     let started = Instant::now();
     let output = bench.run().output().unwrap();

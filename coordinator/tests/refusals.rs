@@ -89,10 +89,11 @@ fn a_full_shared_memory_folder_is_an_error_and_no_signal() {
     if !is_root() {
         return skip("mounting a small /dev/shm needs root");
     }
-    let bench = Bench::new(&QUICK.replace("each = \"worker\"", "each = \"worker\"\n[field.big]\ntype = \"u64\"\ncount = 65536").replace(
-        "bump hits[me]\"",
-        "bump hits[me]\", \"load big[any]\"",
-    ));
+    let bench = Bench::new(
+        &QUICK
+            .replace("each = \"worker\"", "each = \"worker\"\n[field.big]\ntype = \"u64\"\ncount = 65536")
+            .replace("bump hits[me]\"", "bump hits[me]\", \"load big[any]\""),
+    );
     let script = "mount -t tmpfs -o size=64k tmpfs /dev/shm && exec \"$0\" \"$@\"";
     let mut run = Command::new("unshare");
     run.args(["-m", "sh", "-c", script]).arg(env!("CARGO_BIN_EXE_coordinator")).arg("run").arg(bench.scenario());

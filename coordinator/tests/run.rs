@@ -8,8 +8,20 @@ use serde_json::Value;
 
 /// The contract's keys, in order.
 const TOP: [&str; 14] = [
-    "schema_version", "tool", "command", "seed", "started_utc", "duration_s", "host", "scenario", "method", "arms",
-    "observations", "expect", "diagnosis", "warnings",
+    "schema_version",
+    "tool",
+    "command",
+    "seed",
+    "started_utc",
+    "duration_s",
+    "host",
+    "scenario",
+    "method",
+    "arms",
+    "observations",
+    "expect",
+    "diagnosis",
+    "warnings",
 ];
 
 fn is_done(code: Option<i32>) -> bool {
@@ -80,7 +92,11 @@ fn a_dry_run_creates_nothing() {
     let bench = Bench::new(QUICK);
     let output = bench.run().arg("--dry-run").output().unwrap();
     assert_eq!(output.status.code(), Some(0));
-    assert!(stdout(&output).contains("3 blocks") && stdout(&output).contains("packed: 16 bytes"), "{}", stdout(&output));
+    assert!(
+        stdout(&output).contains("3 blocks") && stdout(&output).contains("packed: 16 bytes"),
+        "{}",
+        stdout(&output)
+    );
     assert!(!bench.results().exists());
 }
 
@@ -145,7 +161,11 @@ loop = ["wait ping", "post pong"]
 
 #[test]
 fn workers_that_share_a_cpu_have_no_mask() {
-    let bench = Bench::new(&QUICK.replace("[measure]", "oversubscribe = true\n[measure]").replace("workers = 2", "workers = 2\ncpus = [0, 0]"));
+    let bench = Bench::new(
+        &QUICK
+            .replace("[measure]", "oversubscribe = true\n[measure]")
+            .replace("workers = 2", "workers = 2\ncpus = [0, 0]"),
+    );
     let output = bench.run().args(["--json", "--quiet", "--only", "packed"]).output().unwrap();
     assert!(is_done(output.status.code()), "{:?} {}", output.status, stderr(&output));
     let run: Run = serde_json::from_slice(&output.stdout).unwrap();
@@ -186,7 +206,12 @@ fn check_and_list_read_the_library() {
 #[test]
 fn a_closed_pipe_is_quiet() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../scenarios");
-    let mut child = coordinator().args(["list", folder]).stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let mut child = coordinator()
+        .args(["list", folder])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
     drop(child.stdout.take());
     let output = child.wait_with_output().unwrap();
     assert!(output.stderr.is_empty(), "{}", stderr(&output));

@@ -4,7 +4,8 @@ use crate::exit::{CommandError, Ending};
 use std::io::Write;
 
 pub(crate) fn clean() -> Result<Ending, CommandError> {
-    let orphans = shm_layout::orphans().map_err(|error| CommandError::Failed(format!("reading /dev/shm failed: {error}")))?;
+    let orphans =
+        shm_layout::orphans().map_err(|error| CommandError::Failed(format!("reading /dev/shm failed: {error}")))?;
     let mut out = std::io::stdout().lock();
     let mut removed = 0;
     for orphan in &orphans {

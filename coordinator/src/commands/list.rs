@@ -8,7 +8,9 @@ use std::path::PathBuf;
 pub(crate) fn list(options: &ListOptions, colour: bool) -> Result<Ending, CommandError> {
     let folder = options.folder.display();
     let entries = std::fs::read_dir(&options.folder).map_err(|error| {
-        CommandError::Usage(format!("reading folder {folder} failed: {error}: name the folder that holds the scenarios"))
+        CommandError::Usage(format!(
+            "reading folder {folder} failed: {error}: name the folder that holds the scenarios"
+        ))
     })?;
     let mut files: Vec<PathBuf> = entries
         .filter_map(|entry| entry.ok().map(|e| e.path()))

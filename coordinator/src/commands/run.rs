@@ -105,13 +105,16 @@ fn assemble(
     let mut findings = measured.findings;
     (findings.method.blocks, findings.method.extended) = (measured.blocks, measured.extended);
     if let Some(error) = &measured.ended_early {
-        findings.warnings.insert(0, Warning {
-            id: "ended_early".into(),
-            text: format!("the run ended before its time: {error}"),
-            advice: "take these figures for what they are, a part, and run again".into(),
-        });
+        findings.warnings.insert(
+            0,
+            Warning {
+                id: "ended_early".into(),
+                text: format!("the run ended before its time: {error}"),
+                advice: "take these figures for what they are, a part, and run again".into(),
+            },
+        );
     }
-    let text = loaded.source.text();
+    let text = &loaded.source.text;
     let run = Run {
         schema_version: SCHEMA_VERSION,
         tool: Tool { version: env!("CARGO_PKG_VERSION").into(), commit: option_env!("LAB_COMMIT").map(str::to_owned) },
@@ -123,9 +126,9 @@ fn assemble(
         scenario: ScenarioText {
             title: loaded.plan.title.clone(),
             question: loaded.plan.question.clone(),
-            path: loaded.source.path().to_owned(),
+            path: loaded.source.path.clone(),
             sha256: Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect(),
-            text: text.to_owned(),
+            text: text.clone(),
         },
         method: findings.method,
         arms: findings.arms,
@@ -213,7 +216,11 @@ fn dry_run(plan: &Plan, bound: &Bound) -> Result<(), CommandError> {
             Ok(program) => {
                 let workers = program.workers.iter().map(|w| format!("{} on CPU {}", w.role_name, w.cpu));
                 let workers = workers.collect::<Vec<_>>().join(", ");
-                writeln!(out, "  {}: {} bytes; {workers}; window {}", arm.arm.name, program.layout.bytes, arm.arm.window)?;
+                writeln!(
+                    out,
+                    "  {}: {} bytes; {workers}; window {}",
+                    arm.arm.name, program.layout.bytes, arm.arm.window
+                )?;
             }
             Err(not) => writeln!(out, "  {}: not applicable here: {}", arm.arm.name, not.why)?,
         }
@@ -234,7 +241,12 @@ fn show_code(bound: &Bound, style: &Style, to_stderr: bool) -> Result<(), Comman
     }
     let shown: Vec<code::Listing<'_>> = listings
         .iter()
-        .map(|(program, one, text)| code::Listing { arm: &program.arm, role: &one.role_name, worker: one.index.0, text })
+        .map(|(program, one, text)| code::Listing {
+            arm: &program.arm,
+            role: &one.role_name,
+            worker: one.index.0,
+            text,
+        })
         .collect();
     let text = code::render(&shown, style);
     match to_stderr {

@@ -98,14 +98,18 @@ pub struct Worker {
 
 /// The workers of the coordinator with that pid.
 pub fn workers_of(coordinator: u32) -> Vec<Worker> {
-    let processes = std::fs::read_dir("/proc").unwrap().filter_map(|e| e.ok()?.file_name().to_str()?.parse::<i32>().ok());
+    let processes =
+        std::fs::read_dir("/proc").unwrap().filter_map(|e| e.ok()?.file_name().to_str()?.parse::<i32>().ok());
     processes
         .filter_map(|pid| {
             let line = std::fs::read(format!("/proc/{pid}/cmdline")).ok()?;
             let words: Vec<&str> = std::str::from_utf8(&line).ok()?.split('\0').collect();
             let [_, "__worker", segment, index, _, parent, ..] = words[..] else { return None };
-            (parent == coordinator.to_string())
-                .then(|| Worker { pid, segment: segment.to_owned(), index: index.parse().unwrap() })
+            (parent == coordinator.to_string()).then(|| Worker {
+                pid,
+                segment: segment.to_owned(),
+                index: index.parse().unwrap(),
+            })
         })
         .collect()
 }

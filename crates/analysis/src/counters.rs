@@ -6,15 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Sums readings. The worst state wins: a sum that lacks one part is no sum. A scaled part makes the sum scaled, with
 /// the smallest ratio of all. `None` among the readings is a worker that gave none.
 pub(crate) fn total<'a>(readings: impl IntoIterator<Item = Option<&'a Reading>>) -> Reading {
-    let missing = |who: &str| Reading::Unsupported {
-        why: format!("{who} gave no reading"),
-    };
-    let readings = readings
-        .into_iter()
-        .map(|r| r.cloned().unwrap_or_else(|| missing("a worker")));
-    readings
-        .reduce(add)
-        .unwrap_or_else(|| missing("no repetition that counts"))
+    let missing = |who: &str| Reading::Unsupported { why: format!("{who} gave no reading") };
+    let readings = readings.into_iter().map(|r| r.cloned().unwrap_or_else(|| missing("a worker")));
+    readings.reduce(add).unwrap_or_else(|| missing("no repetition that counts"))
 }
 
 fn add(a: Reading, b: Reading) -> Reading {
@@ -49,15 +43,12 @@ pub(crate) fn measured(workers: &[&Observation], counter: &str) -> Measured {
     let passes: u64 = workers.iter().map(|o| o.passes).sum();
     // Workers of one repetition run side by side, so their windows count once.
     let repetitions: BTreeSet<u32> = workers.iter().map(|o| o.block).collect();
-    let mean_window_ns =
-        workers.iter().map(|o| o.window_ns).sum::<f64>() / workers.len().max(1) as f64;
+    let mean_window_ns = workers.iter().map(|o| o.window_ns).sum::<f64>() / workers.len().max(1) as f64;
     let window_ns = mean_window_ns * repetitions.len() as f64;
     let value = reading.value().map(|v| v as f64);
     Measured {
         per_op: value.filter(|_| passes > 0).map(|v| v / passes as f64),
-        per_second: value
-            .filter(|_| window_ns > 0.0)
-            .map(|v| v * 1e9 / window_ns),
+        per_second: value.filter(|_| window_ns > 0.0).map(|v| v * 1e9 / window_ns),
         reading,
     }
 }
@@ -65,15 +56,7 @@ pub(crate) fn measured(workers: &[&Observation], counter: &str) -> Measured {
 /// Every counter that some of the workers of a role in one arm asked for.
 pub(crate) fn summaries(workers: &[&Observation]) -> BTreeMap<String, CounterSummary> {
     let names: BTreeSet<&String> = workers.iter().flat_map(|o| o.counters.keys()).collect();
-    let one = |name: &String| {
-        (
-            name.clone(),
-            CounterSummary {
-                measured: measured(workers, name),
-                modelled: None,
-            },
-        )
-    };
+    let one = |name: &String| (name.clone(), CounterSummary { measured: measured(workers, name), modelled: None });
     names.into_iter().map(one).collect()
 }
 
@@ -93,37 +76,20 @@ mod tests {
     use crate::testkit::observation;
 
     const COUNTED: Reading = Reading::Counted { value: 10 };
-    const SCALED: Reading = Reading::Scaled {
-        value: 6,
-        ratio: 0.5,
-    };
+    const SCALED: Reading = Reading::Scaled { value: 6, ratio: 0.5 };
 
     fn unsupported() -> Reading {
-        Reading::Unsupported {
-            why: "no PMU".into(),
-        }
+        Reading::Unsupported { why: "no PMU".into() }
     }
 
     fn denied() -> Reading {
-        Reading::Denied {
-            why: "paranoid".into(),
-            cure: "sysctl".into(),
-        }
+        Reading::Denied { why: "paranoid".into(), cure: "sysctl".into() }
     }
 
     #[test]
     fn counts_add_up_and_scaling_shows() {
-        assert_eq!(
-            total([Some(&COUNTED), Some(&COUNTED)]),
-            Reading::Counted { value: 20 }
-        );
-        assert_eq!(
-            total([Some(&COUNTED), Some(&SCALED)]),
-            Reading::Scaled {
-                value: 16,
-                ratio: 0.5
-            }
-        );
+        assert_eq!(total([Some(&COUNTED), Some(&COUNTED)]), Reading::Counted { value: 20 });
+        assert_eq!(total([Some(&COUNTED), Some(&SCALED)]), Reading::Scaled { value: 16, ratio: 0.5 });
     }
 
     #[test]
@@ -132,35 +98,22 @@ mod tests {
             assert_eq!(total([Some(&COUNTED), Some(&bad), Some(&SCALED)]), bad);
             assert_eq!(total([Some(&bad), Some(&COUNTED)]).value(), None);
         }
-        assert_eq!(
-            total([Some(&denied()), Some(&unsupported())]),
-            unsupported()
-        );
+        assert_eq!(total([Some(&denied()), Some(&unsupported())]), unsupported());
         assert_eq!(total([Some(&COUNTED), None]).value(), None);
         assert_eq!(total([]).value(), None);
     }
 
     #[test]
     fn a_counter_divides_by_all_passes_and_by_time_side_by_side() {
-        let mut workers = [
-            observation("a", 0, 0, 10.0),
-            observation("a", 0, 1, 10.0),
-            observation("a", 1, 0, 10.0),
-        ];
+        let mut workers = [observation("a", 0, 0, 10.0), observation("a", 0, 1, 10.0), observation("a", 1, 0, 10.0)];
         for worker in &mut workers {
             (worker.passes, worker.kept_passes, worker.window_ns) = (1000, 10, 1e9);
-            worker
-                .counters
-                .insert("cycles".into(), Reading::Counted { value: 5000 });
+            worker.counters.insert("cycles".into(), Reading::Counted { value: 5000 });
         }
         let seen = measured(&workers.each_ref(), "cycles");
         assert_eq!(seen.reading, Reading::Counted { value: 15_000 });
         assert_eq!(seen.per_op, Some(5.0));
-        assert_eq!(
-            seen.per_second,
-            Some(7500.0),
-            "15000 events in two windows of a second"
-        );
+        assert_eq!(seen.per_second, Some(7500.0), "15000 events in two windows of a second");
         let none = measured(&workers.each_ref(), "llc_loads");
         assert_eq!((none.per_op, none.per_second), (None, None));
     }

@@ -7,18 +7,11 @@ use crate::words::{count, interval};
 use crate::{counters, locks};
 use plan::expect::{Against, Expect, HostFact, Metric, Quantile, Relation, Term, When};
 use plan::{BoundArm, Program};
-use record::{
-    ArmState, ArmSummary, Contention, ExpectOutcome, ExpectState, Interval, LockObservation,
-    Observation,
-};
+use record::{ArmState, ArmSummary, Contention, ExpectOutcome, ExpectState, Interval, LockObservation, Observation};
 
 /// One outcome a claim, in the plan's order.
 pub(crate) fn judge(view: &View, arms: &[ArmSummary]) -> Vec<ExpectOutcome> {
-    view.plan
-        .expects
-        .iter()
-        .map(|claim| outcome(view, arms, claim))
-        .collect()
+    view.plan.expects.iter().map(|claim| outcome(view, arms, claim)).collect()
 }
 
 fn outcome(view: &View, arms: &[ArmSummary], claim: &Expect) -> ExpectOutcome {
@@ -31,12 +24,7 @@ fn outcome(view: &View, arms: &[ArmSummary], claim: &Expect) -> ExpectOutcome {
         Err(Missing::NotApplicable(why)) => (ExpectState::NotApplicable, None, why),
         Err(Missing::Unresolved(why)) => (ExpectState::Undecided, None, why),
     };
-    ExpectOutcome {
-        claim: claim.text.clone(),
-        state,
-        seen,
-        why,
-    }
+    ExpectOutcome { claim: claim.text.clone(), state, seen, why }
 }
 
 /// Why a term has no figure.
@@ -61,16 +49,8 @@ fn compare(view: &View, arms: &[ArmSummary], claim: &Expect) -> Result<Judged, M
     let name = name(&claim.left);
     let (factor, term) = match &claim.right {
         Against::Number(number) => {
-            let why = format!(
-                "{name} is {}; the claim is {} {number}",
-                interval(left.interval),
-                sign(claim.op)
-            );
-            return Ok((
-                side(claim.op, left.interval, exact(*number)),
-                Some(left.interval),
-                why,
-            ));
+            let why = format!("{name} is {}; the claim is {} {number}", interval(left.interval), sign(claim.op));
+            return Ok((side(claim.op, left.interval, exact(*number)), Some(left.interval), why));
         }
         Against::Scaled { factor, term } => (*factor, term),
     };
@@ -91,30 +71,17 @@ fn compare(view: &View, arms: &[ArmSummary], claim: &Expect) -> Result<Judged, M
         interval(left.interval),
         interval(scaled)
     );
-    Ok((
-        side(claim.op, left.interval, scaled),
-        quotient(left.interval, right.interval),
-        why,
-    ))
+    Ok((side(claim.op, left.interval, scaled), quotient(left.interval, right.interval), why))
 }
 
 /// The ratio block by block, which drift of the whole machine does not widen: for the same metric on both sides.
-fn paired(
-    view: &View,
-    claim: &Expect,
-    left: &Value,
-    right: &Value,
-    term: &Term,
-) -> Option<(Interval, usize)> {
+fn paired(view: &View, claim: &Expect, left: &Value, right: &Value, term: &Term) -> Option<(Interval, usize)> {
     if claim.left.metric != term.metric {
         return None;
     }
     let (l, r) = (left.series.as_ref()?, right.series.as_ref()?);
     let ratio = view.ratio_of(l, r, &format!("expect/{}", claim.text))?;
-    Some((
-        ratio,
-        l.keys().filter(|block| r.contains_key(block)).count(),
-    ))
+    Some((ratio, l.keys().filter(|block| r.contains_key(block)).count()))
 }
 
 /// Where the whole of `left` lies as against the whole of `right`.
@@ -134,61 +101,33 @@ fn side(op: Relation, left: Interval, right: Interval) -> ExpectState {
 
 fn scale(i: Interval, factor: f64) -> Interval {
     let ends = (i.low * factor, i.high * factor);
-    Interval {
-        median: i.median * factor,
-        low: ends.0.min(ends.1),
-        high: ends.0.max(ends.1),
-    }
+    Interval { median: i.median * factor, low: ends.0.min(ends.1), high: ends.0.max(ends.1) }
 }
 
 fn quotient(left: Interval, right: Interval) -> Option<Interval> {
     let positive = left.low >= 0.0 && right.low > 0.0;
     let median = left.median / right.median;
-    positive.then(|| Interval {
-        median,
-        low: left.low / right.high,
-        high: left.high / right.low,
-    })
+    positive.then(|| Interval { median, low: left.low / right.high, high: left.high / right.low })
 }
 
 fn value(view: &View, arms: &[ArmSummary], term: &Term) -> Result<Value, Missing> {
     let not_here = |why: String| Missing::NotApplicable(why);
-    let (bound, summary) = (view
-        .bound
-        .arms
-        .iter()
-        .zip(arms)
-        .find(|(b, _)| b.arm.name == term.arm))
-    .ok_or_else(|| not_here(format!("this run has no arm `{}`", term.arm)))?;
-    let program = bound
-        .program
-        .as_ref()
-        .map_err(|refusal| not_here(format!("`{}`: {}", term.arm, refusal.why)))?;
+    let (bound, summary) = (view.bound.arms.iter().zip(arms).find(|(b, _)| b.arm.name == term.arm))
+        .ok_or_else(|| not_here(format!("this run has no arm `{}`", term.arm)))?;
+    let program = bound.program.as_ref().map_err(|refusal| not_here(format!("`{}`: {}", term.arm, refusal.why)))?;
     if term.metric == Metric::Bytes {
-        return Ok(Value {
-            interval: exact(program.layout.bytes as f64),
-            series: None,
-        });
+        return Ok(Value { interval: exact(program.layout.bytes as f64), series: None });
     }
     if summary.state == ArmState::Unresolved {
         let why = summary.why.clone().unwrap_or_default();
-        return Err(Missing::Unresolved(format!(
-            "`{}` is unresolved: {why}",
-            term.arm
-        )));
+        return Err(Missing::Unresolved(format!("`{}` is unresolved: {why}", term.arm)));
     }
     match &term.metric {
         Metric::ContentionSolo => contention(view, bound, summary, term, "solo", |c| c.solo),
-        Metric::ContentionUnshared => {
-            contention(view, bound, summary, term, "unshared", |c| c.unshared)
-        }
-        Metric::ContendedShare | Metric::HandoffsPerOp | Metric::Wait(_) => {
-            lock_value(view, program, term)
-        }
+        Metric::ContentionUnshared => contention(view, bound, summary, term, "unshared", |c| c.unshared),
+        Metric::ContendedShare | Metric::HandoffsPerOp | Metric::Wait(_) => lock_value(view, program, term),
         Metric::CounterPerOp(counter) => counter_value(view, bound, term, counter, |m| m.per_op),
-        Metric::CounterPerSecond(counter) => {
-            counter_value(view, bound, term, counter, |m| m.per_second)
-        }
+        Metric::CounterPerSecond(counter) => counter_value(view, bound, term, counter, |m| m.per_second),
         Metric::OpsPerSecond => role_value(view, bound, term, ops_per_second),
         Metric::FairnessJain => role_value(view, bound, term, fairness_jain),
         Metric::NsPerOp | Metric::Bytes => role_value(view, bound, term, ns_per_op),
@@ -196,9 +135,7 @@ fn value(view: &View, arms: &[ArmSummary], term: &Term) -> Result<Value, Missing
 }
 
 fn role<'a>(view: &View<'a>, bound: &'a BoundArm, term: &'a Term) -> &'a str {
-    term.of
-        .as_deref()
-        .unwrap_or(&view.headline_role(bound).name)
+    term.of.as_deref().unwrap_or(&view.headline_role(bound).name)
 }
 
 fn role_value<'a>(
@@ -208,40 +145,21 @@ fn role_value<'a>(
     figure: fn(&[&Observation]) -> Option<f64>,
 ) -> Result<Value, Missing> {
     let role = role(view, bound, term);
-    let workers = bound
-        .program
-        .iter()
-        .flat_map(|p| &p.workers)
-        .filter(|w| w.role_name == role)
-        .count();
+    let workers = bound.program.iter().flat_map(|p| &p.workers).filter(|w| w.role_name == role).count();
     if workers == 0 {
-        return Err(Missing::NotApplicable(format!(
-            "no worker of role `{role}` runs in `{}`",
-            term.arm
-        )));
+        return Err(Missing::NotApplicable(format!("no worker of role `{role}` runs in `{}`", term.arm)));
     }
     if workers == 1 && term.metric == Metric::FairnessJain {
-        return Err(Missing::NotApplicable(format!(
-            "`{role}` has one worker in `{}`: nobody to be fair to",
-            term.arm
-        )));
+        return Err(Missing::NotApplicable(format!("`{role}` has one worker in `{}`: nobody to be fair to", term.arm)));
     }
     from_series(view, term, view.series(&term.arm, role, figure))
 }
 
 fn from_series(view: &View, term: &Term, series: Series) -> Result<Value, Missing> {
     let interval = view.single(&series, &format!("expect/{}", name(term)));
-    let too_few = || {
-        Missing::Unresolved(format!(
-            "{} has a figure in {} only",
-            name(term),
-            count(series.len(), "block")
-        ))
-    };
-    Ok(Value {
-        interval: interval.ok_or_else(too_few)?,
-        series: Some(series),
-    })
+    let too_few =
+        || Missing::Unresolved(format!("{} has a figure in {} only", name(term), count(series.len(), "block")));
+    Ok(Value { interval: interval.ok_or_else(too_few)?, series: Some(series) })
 }
 
 fn contention(
@@ -253,22 +171,14 @@ fn contention(
     pick: fn(&Contention) -> Option<Interval>,
 ) -> Result<Value, Missing> {
     let role = term.of.as_deref().unwrap_or(&summary.headline_role);
-    let figure = summary
-        .roles
-        .iter()
-        .find(|r| r.role == role)
-        .and_then(|r| pick(&r.contention));
+    let figure = summary.roles.iter().find(|r| r.role == role).and_then(|r| pick(&r.contention));
     if let Some(interval) = figure {
-        return Ok(Value {
-            interval,
-            series: None,
-        });
+        return Ok(Value { interval, series: None });
     }
     match view.baseline(bound, role, baseline == "solo") {
-        Some(base) => Err(Missing::Unresolved(format!(
-            "`{}` has too few repetitions beside `{}`",
-            base.arm.name, term.arm
-        ))),
+        Some(base) => {
+            Err(Missing::Unresolved(format!("`{}` has too few repetitions beside `{}`", base.arm.name, term.arm)))
+        }
         None => Err(Missing::NotApplicable(format!(
             "this run has no `{baseline}` baseline in which `{role}` does what it does in `{}`",
             term.arm
@@ -277,23 +187,13 @@ fn contention(
 }
 
 fn lock_value(view: &View, program: &Program, term: &Term) -> Result<Value, Missing> {
-    let wanted = term
-        .of
-        .as_deref()
-        .or_else(|| program.locks.first().map(|l| l.name.as_str()));
-    let lock =
-        wanted.ok_or_else(|| Missing::NotApplicable(format!("`{}` has no lock", term.arm)))?;
+    let wanted = term.of.as_deref().or_else(|| program.locks.first().map(|l| l.name.as_str()));
+    let lock = wanted.ok_or_else(|| Missing::NotApplicable(format!("`{}` has no lock", term.arm)))?;
     let at_lock = |workers: &[&Observation]| -> Vec<LockObservation> {
-        workers
-            .iter()
-            .flat_map(|o| o.locks.iter().filter(|l| l.lock == lock).cloned())
-            .collect()
+        workers.iter().flat_map(|o| o.locks.iter().filter(|l| l.lock == lock).cloned()).collect()
     };
     let of_block = |workers: &[&Observation]| lock_figure(&term.metric, &at_lock(workers));
-    let series: Series = view
-        .kept(&term.arm)
-        .filter_map(|(block, w)| Some((block, of_block(w)?)))
-        .collect();
+    let series: Series = view.kept(&term.arm).filter_map(|(block, w)| Some((block, of_block(w)?))).collect();
     if series.is_empty() {
         let why = match term.metric {
             Metric::Wait(_) => format!("nobody had to wait for `{lock}` in `{}`", term.arm),
@@ -335,9 +235,7 @@ fn counter_value<'a>(
     let role = role(view, bound, term);
     let whole = counters::measured(&view.workers(&term.arm, Some(role)), counter);
     if let Some(why) = counters::why_not(&whole.reading) {
-        return Err(Missing::NotApplicable(format!(
-            "`{counter}` was not counted: {why}"
-        )));
+        return Err(Missing::NotApplicable(format!("`{counter}` was not counted: {why}")));
     }
     let of_block = |workers: &[&Observation]| pick(&counters::measured(workers, counter));
     from_series(view, term, view.series(&term.arm, role, of_block))
@@ -363,11 +261,7 @@ fn in_force(view: &View, when: &When) -> bool {
 }
 
 fn condition(view: &View, when: &When) -> String {
-    format!(
-        "it is claimed where `{}`; here it is {}",
-        when.text,
-        host_fact(view, when.fact)
-    )
+    format!("it is claimed where `{}`; here it is {}", when.text, host_fact(view, when.fact))
 }
 
 fn sign(op: Relation) -> &'static str {
@@ -414,41 +308,20 @@ mod tests {
     use record::Reading;
 
     fn term(metric: Metric, arm: &str) -> Term {
-        Term {
-            metric,
-            arm: arm.into(),
-            of: None,
-        }
+        Term { metric, arm: arm.into(), of: None }
     }
 
     fn against(left: Term, op: Relation, factor: f64, right: Term) -> Expect {
-        let right = Against::Scaled {
-            factor,
-            term: right,
-        };
-        Expect {
-            text: "a claim".into(),
-            left,
-            op,
-            right,
-            when: None,
-        }
+        let right = Against::Scaled { factor, term: right };
+        Expect { text: "a claim".into(), left, op, right, when: None }
     }
 
     fn number(left: Term, op: Relation, number: f64) -> Expect {
-        Expect {
-            text: "a claim".into(),
-            left,
-            op,
-            right: Against::Number(number),
-            when: None,
-        }
+        Expect { text: "a claim".into(), left, op, right: Against::Number(number), when: None }
     }
 
     fn bench() -> Bench {
-        let mut bench = Bench::new(&["packed", "padded-64"])
-            .with_solo()
-            .with_unshared();
+        let mut bench = Bench::new(&["packed", "padded-64"]).with_solo().with_unshared();
         bench.run(10, |arm, block| match arm {
             "packed" | "control" => 20.0 + f64::from(block % 3),
             _ => 2.0,
@@ -465,38 +338,22 @@ mod tests {
     fn ratios_hold_fail_or_stay_undecided_by_their_interval() {
         let claim = |factor| {
             let right = term(Metric::NsPerOp, "padded-64");
-            judged(
-                bench(),
-                against(
-                    term(Metric::NsPerOp, "packed"),
-                    Relation::AtLeast,
-                    factor,
-                    right,
-                ),
-            )
+            judged(bench(), against(term(Metric::NsPerOp, "packed"), Relation::AtLeast, factor, right))
         };
         assert_eq!(claim(3.0).state, Holds);
         assert_eq!(claim(12.0).state, Fails);
         assert_eq!(claim(10.6).state, Undecided);
         assert!(claim(3.0).seen.unwrap().low >= 10.0);
         let why = claim(3.0).why;
-        assert!(
-            why.contains("ns_per_op(packed) is 10.5") && why.contains("10 blocks"),
-            "{why}"
-        );
+        assert!(why.contains("ns_per_op(packed) is 10.5") && why.contains("10 blocks"), "{why}");
     }
 
     #[test]
     fn every_relation_has_its_strict_and_its_loose_edge() {
         let at = exact(5.0);
         let states = |number: f64| {
-            [
-                Relation::AtLeast,
-                Relation::MoreThan,
-                Relation::AtMost,
-                Relation::LessThan,
-            ]
-            .map(|op| side(op, at, exact(number)))
+            [Relation::AtLeast, Relation::MoreThan, Relation::AtMost, Relation::LessThan]
+                .map(|op| side(op, at, exact(number)))
         };
         assert_eq!(states(5.0), [Holds, Fails, Holds, Fails]);
         assert_eq!(states(4.0), [Holds, Holds, Fails, Fails]);
@@ -505,13 +362,7 @@ mod tests {
 
     #[test]
     fn numbers_baselines_and_bytes_are_judged() {
-        let at_least = |metric, n| {
-            judged(
-                bench(),
-                number(term(metric, "packed"), Relation::AtLeast, n),
-            )
-            .state
-        };
+        let at_least = |metric, n| judged(bench(), number(term(metric, "packed"), Relation::AtLeast, n)).state;
         assert_eq!(at_least(Metric::ContentionSolo, 5.0), Holds);
         assert_eq!(at_least(Metric::ContentionUnshared, 50.0), Fails);
         assert_eq!(at_least(Metric::Bytes, 16.0), Holds);
@@ -521,12 +372,7 @@ mod tests {
 
     #[test]
     fn sides_that_do_not_pair_are_compared_end_to_end() {
-        let claim = against(
-            term(Metric::Bytes, "padded-64"),
-            Relation::AtLeast,
-            8.0,
-            term(Metric::Bytes, "packed"),
-        );
+        let claim = against(term(Metric::Bytes, "padded-64"), Relation::AtLeast, 8.0, term(Metric::Bytes, "packed"));
         let seen = judged(bench(), claim);
         assert_eq!((seen.state, seen.seen.unwrap().median), (Holds, 8.0));
         assert!(seen.why.contains("end to end"), "{}", seen.why);
@@ -534,44 +380,21 @@ mod tests {
 
     #[test]
     fn what_this_host_lacks_is_not_applicable() {
-        let when = When {
-            text: "llc_groups >= 2".into(),
-            fact: HostFact::LlcGroups,
-            op: Relation::AtLeast,
-            number: 2,
-        };
-        let claim = Expect {
-            when: Some(when),
-            ..number(term(Metric::NsPerOp, "packed"), Relation::AtLeast, 1.0)
-        };
+        let when = When { text: "llc_groups >= 2".into(), fact: HostFact::LlcGroups, op: Relation::AtLeast, number: 2 };
+        let claim = Expect { when: Some(when), ..number(term(Metric::NsPerOp, "packed"), Relation::AtLeast, 1.0) };
         let seen = judged(bench(), claim);
         assert_eq!(seen.state, NotApplicable);
         assert!(seen.why.contains("here it is 1"), "{}", seen.why);
 
         let mut refused = bench();
-        refused.bound.arms[1].program = Err(plan::NotApplicable {
-            why: "needs 4 CPUs".into(),
-        });
-        let seen = judged(
-            refused,
-            number(term(Metric::NsPerOp, "padded-64"), Relation::AtLeast, 1.0),
-        );
+        refused.bound.arms[1].program = Err(plan::NotApplicable { why: "needs 4 CPUs".into() });
+        let seen = judged(refused, number(term(Metric::NsPerOp, "padded-64"), Relation::AtLeast, 1.0));
         assert_eq!(seen.state, NotApplicable);
         assert!(seen.why.contains("needs 4 CPUs"));
 
-        let absent = judged(
-            bench(),
-            number(term(Metric::NsPerOp, "gone"), Relation::AtLeast, 1.0),
-        );
+        let absent = judged(bench(), number(term(Metric::NsPerOp, "gone"), Relation::AtLeast, 1.0));
         assert_eq!(absent.state, NotApplicable);
-        let lockless = judged(
-            bench(),
-            number(
-                term(Metric::Wait(Quantile::P99), "packed"),
-                Relation::AtLeast,
-                1.0,
-            ),
-        );
+        let lockless = judged(bench(), number(term(Metric::Wait(Quantile::P99), "packed"), Relation::AtLeast, 1.0));
         assert_eq!(lockless.state, NotApplicable);
     }
 
@@ -583,20 +406,11 @@ mod tests {
                 o.passes = 100;
                 o.counters.insert("llc_load_misses".into(), reading.clone());
             }
-            judged(
-                bench,
-                number(
-                    term(Metric::CounterPerOp("llc_load_misses".into()), "packed"),
-                    Relation::AtMost,
-                    0.5,
-                ),
-            )
+            judged(bench, number(term(Metric::CounterPerOp("llc_load_misses".into()), "packed"), Relation::AtMost, 0.5))
         };
         assert_eq!(claim(Reading::Counted { value: 10 }).state, Holds);
         assert_eq!(claim(Reading::Counted { value: 90 }).state, Fails);
-        let missing = claim(Reading::Unsupported {
-            why: "no PMU".into(),
-        });
+        let missing = claim(Reading::Unsupported { why: "no PMU".into() });
         assert_eq!(missing.state, NotApplicable);
         assert!(missing.why.contains("no PMU"), "{}", missing.why);
     }
@@ -605,21 +419,10 @@ mod tests {
     fn an_unresolved_arm_leaves_its_claim_undecided() {
         let mut bench = bench();
         let noisy = |o: &&mut Observation| o.arm == "padded-64" && o.block > 1;
-        bench
-            .observations
-            .iter_mut()
-            .filter(noisy)
-            .for_each(|o| o.spoiled.push("lost_time".into()));
-        let seen = judged(
-            bench,
-            number(term(Metric::NsPerOp, "padded-64"), Relation::AtLeast, 1.0),
-        );
+        bench.observations.iter_mut().filter(noisy).for_each(|o| o.spoiled.push("lost_time".into()));
+        let seen = judged(bench, number(term(Metric::NsPerOp, "padded-64"), Relation::AtLeast, 1.0));
         assert_eq!(seen.state, Undecided);
-        assert!(
-            seen.why.contains("2 repetitions counted") && seen.why.contains("lost_time"),
-            "{}",
-            seen.why
-        );
+        assert!(seen.why.contains("2 repetitions counted") && seen.why.contains("lost_time"), "{}", seen.why);
     }
 
     #[test]
@@ -627,19 +430,12 @@ mod tests {
         let claim = |metric, op, n| {
             let mut bench = bench().with_lock("m");
             for o in &mut bench.observations {
-                o.locks
-                    .push(lock_observation("m", 100, &[1000; 25], &[1000; 25]));
+                o.locks.push(lock_observation("m", 100, &[1000; 25], &[1000; 25]));
             }
             judged(bench, number(term(metric, "packed"), op, n)).state
         };
-        assert_eq!(
-            claim(Metric::Wait(Quantile::P99), Relation::AtMost, 1010.0),
-            Holds
-        );
-        assert_eq!(
-            claim(Metric::Wait(Quantile::Max), Relation::LessThan, 900.0),
-            Fails
-        );
+        assert_eq!(claim(Metric::Wait(Quantile::P99), Relation::AtMost, 1010.0), Holds);
+        assert_eq!(claim(Metric::Wait(Quantile::Max), Relation::LessThan, 900.0), Fails);
         assert_eq!(claim(Metric::ContendedShare, Relation::AtMost, 0.25), Holds);
         assert_eq!(claim(Metric::HandoffsPerOp, Relation::MoreThan, 0.5), Fails);
     }

@@ -30,9 +30,7 @@ pub(crate) fn ops_per_second(workers: &[&Observation]) -> Option<f64> {
 /// R. Jain, D. Chiu, W. Hawe, *A Quantitative Measure of Fairness*, DEC-TR-301, 1984.
 pub(crate) fn fairness_jain(workers: &[&Observation]) -> Option<f64> {
     let rates = rates(workers)?;
-    let (sum, squares) = rates
-        .iter()
-        .fold((0.0, 0.0), |(s, q), r| (s + r, q + r * r));
+    let (sum, squares) = rates.iter().fold((0.0, 0.0), |(s, q), r| (s + r, q + r * r));
     (rates.len() > 1 && squares > 0.0).then(|| sum * sum / (rates.len() as f64 * squares))
 }
 
@@ -48,9 +46,7 @@ fn rates(workers: &[&Observation]) -> Option<Vec<f64>> {
 
 /// The values of two figures in the blocks that have both.
 pub(crate) fn pairs(left: &Series, right: &Series) -> Vec<(f64, f64)> {
-    left.iter()
-        .filter_map(|(block, l)| right.get(block).map(|r| (*l, *r)))
-        .collect()
+    left.iter().filter_map(|(block, l)| right.get(block).map(|r| (*l, *r))).collect()
 }
 
 #[cfg(test)]

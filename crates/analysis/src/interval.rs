@@ -36,9 +36,7 @@ const RESAMPLES: usize = 2000;
 /// A generator for one figure: the run's seed and the figure's name, so that one more arm moves no other interval.
 pub fn dice(seed: u64, figure: &str) -> SmallRng {
     // FNV-1a: fixed for all time, which the standard library's hasher is not.
-    let name = figure.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| {
-        (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3)
-    });
+    let name = figure.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3));
     SmallRng::seed_from_u64(seed ^ name)
 }
 
@@ -82,19 +80,11 @@ pub fn single(values: &[f64], rng: &mut impl Rng) -> Option<Interval> {
 
 /// An exact figure as an interval of equal ends.
 pub(crate) fn exact(value: f64) -> Interval {
-    Interval {
-        median: value,
-        low: value,
-        high: value,
-    }
+    Interval { median: value, low: value, high: value }
 }
 
 fn hull(estimate: f64, a: (f64, f64), b: (f64, f64)) -> Interval {
-    Interval {
-        median: estimate,
-        low: a.0.min(b.0).min(estimate),
-        high: a.1.max(b.1).max(estimate),
-    }
+    Interval { median: estimate, low: a.0.min(b.0).min(estimate), high: a.1.max(b.1).max(estimate) }
 }
 
 fn percentile(mut resampled: Vec<f64>) -> (f64, f64) {
@@ -141,19 +131,11 @@ mod tests {
 
     #[test]
     fn one_seed_gives_one_interval_and_another_figure_another() {
-        let pairs: Vec<(f64, f64)> = (1..=10)
-            .map(|i| (20.0 + f64::from(i * i % 7), 2.0 + f64::from(i % 3)))
-            .collect();
+        let pairs: Vec<(f64, f64)> = (1..=10).map(|i| (20.0 + f64::from(i * i % 7), 2.0 + f64::from(i % 3))).collect();
         let make = |seed, name| ratio(&pairs, &mut dice(seed, name)).unwrap();
         assert_eq!(make(7, "a/b"), make(7, "a/b"));
-        assert_ne!(
-            dice(7, "a/b").random::<u64>(),
-            dice(7, "a/c").random::<u64>()
-        );
-        assert_ne!(
-            dice(7, "a/b").random::<u64>(),
-            dice(8, "a/b").random::<u64>()
-        );
+        assert_ne!(dice(7, "a/b").random::<u64>(), dice(7, "a/c").random::<u64>());
+        assert_ne!(dice(7, "a/b").random::<u64>(), dice(8, "a/b").random::<u64>());
     }
 
     #[test]
@@ -169,30 +151,18 @@ mod tests {
     #[test]
     fn what_is_no_positive_number_has_no_ratio() {
         for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-            assert_eq!(
-                ratio(&[(1.0, 1.0), (1.0, bad), (1.0, 1.0)], &mut dice(1, "x")),
-                None
-            );
+            assert_eq!(ratio(&[(1.0, 1.0), (1.0, bad), (1.0, 1.0)], &mut dice(1, "x")), None);
         }
         assert_eq!(single(&[1.0, f64::NAN, 1.0], &mut dice(1, "x")), None);
-        assert_eq!(
-            single(&[0.0, 0.0, 0.0], &mut dice(1, "x")),
-            Some(exact(0.0))
-        );
+        assert_eq!(single(&[0.0, 0.0, 0.0], &mut dice(1, "x")), Some(exact(0.0)));
     }
 
     #[test]
     fn drift_that_both_arms_share_does_not_widen_the_sign_test_part() {
         // The machine slows by 1.3 over the run; block by block the ratio is exactly 10.
-        let pairs: Vec<(f64, f64)> = (0..10)
-            .map(|i| 1.0 + 0.03 * f64::from(i))
-            .map(|d| (20.0 * d, 2.0 * d))
-            .collect();
+        let pairs: Vec<(f64, f64)> = (0..10).map(|i| 1.0 + 0.03 * f64::from(i)).map(|d| (20.0 * d, 2.0 * d)).collect();
         let seen = ratio(&pairs, &mut dice(1, "x")).unwrap();
-        assert!(
-            (seen.low - 10.0).abs() < 1e-9 && (seen.high - 10.0).abs() < 1e-9,
-            "{seen:?}"
-        );
+        assert!((seen.low - 10.0).abs() < 1e-9 && (seen.high - 10.0).abs() < 1e-9, "{seen:?}");
     }
 
     /// A standard normal deviate (Box and Muller).
@@ -207,12 +177,7 @@ mod tests {
         for simulation in 0..300 {
             let mut rng = dice(simulation, "simulated blocks");
             let pairs: Vec<(f64, f64)> = (0..10)
-                .map(|_| {
-                    (
-                        20.0 * (0.2 * normal(&mut rng)).exp(),
-                        2.0 * (0.1 * normal(&mut rng)).exp(),
-                    )
-                })
+                .map(|_| (20.0 * (0.2 * normal(&mut rng)).exp(), 2.0 * (0.1 * normal(&mut rng)).exp()))
                 .collect();
             let seen = ratio(&pairs, &mut dice(simulation, "ratio")).unwrap();
             ratios += usize::from(seen.low <= 10.0 && 10.0 <= seen.high);

@@ -25,9 +25,7 @@ mod words;
 pub use mask::{Clock, Stuck, observe, stuck};
 
 use plan::{Bound, Plan, Topology};
-use record::{
-    ArmState, ArmSummary, Diagnosis, ExpectOutcome, ExpectState, Kind, Method, Observation, Warning,
-};
+use record::{ArmState, ArmSummary, Diagnosis, ExpectOutcome, ExpectState, Kind, Method, Observation, Warning};
 use view::View;
 
 /// Fewest blocks from which a figure of an arm is given.
@@ -96,17 +94,9 @@ fn method(view: &View) -> Method {
         resolution: view.resolution,
         control: view.control,
         watching_cost: None,
-        headline_regime: view
-            .regimes
-            .run
-            .map(|number| view.regimes.list[number as usize].clone()),
+        headline_regime: view.regimes.run.map(|number| view.regimes.list[number as usize].clone()),
         regimes: view.regimes.list.clone(),
-        blocks: view
-            .observations
-            .iter()
-            .map(|o| o.block + 1)
-            .max()
-            .unwrap_or(0),
+        blocks: view.observations.iter().map(|o| o.block + 1).max().unwrap_or(0),
         extended: false,
     }
 }
@@ -122,21 +112,11 @@ fn conclusive(view: &View, arms: &[ArmSummary], expect: &[ExpectOutcome]) -> boo
 
 fn precision(view: &View, arms: &[ArmSummary]) -> Option<f64> {
     let half_width = |i: record::Interval| (i.high - i.low) / 2.0 / i.median;
-    let variants = || {
-        arms.iter()
-            .filter(|a| a.kind == Kind::Variant && a.state != ArmState::NotApplicable)
-    };
+    let variants = || arms.iter().filter(|a| a.kind == Kind::Variant && a.state != ArmState::NotApplicable);
     if variants().any(|a| a.ratio_to_best.is_none()) {
         return None;
     }
-    let widest = variants()
-        .filter_map(|a| a.ratio_to_best)
-        .map(half_width)
-        .reduce(f64::max)?;
+    let widest = variants().filter_map(|a| a.ratio_to_best).map(half_width).reduce(f64::max)?;
     // A lone variant is compared with nothing but its twin.
-    if variants().count() == 1 {
-        view.control.map(half_width)
-    } else {
-        Some(widest)
-    }
+    if variants().count() == 1 { view.control.map(half_width) } else { Some(widest) }
 }

@@ -38,20 +38,14 @@ pub(crate) fn summaries(program: &Program, observations: &[&Observation]) -> Vec
             names.push((&lock.name, lock.kind.name()));
         }
     }
-    names
-        .into_iter()
-        .filter_map(|(name, kind)| summary(name, kind, observations))
-        .collect()
+    names.into_iter().filter_map(|(name, kind)| summary(name, kind, observations)).collect()
 }
 
 fn summary(name: &str, kind: &str, observations: &[&Observation]) -> Option<LockSummary> {
     let mut by_worker: BTreeMap<(u32, &str), Vec<&LockObservation>> = BTreeMap::new();
     for observation in observations {
         for lock in observation.locks.iter().filter(|l| l.lock == name) {
-            by_worker
-                .entry((observation.worker, &observation.role))
-                .or_default()
-                .push(lock);
+            by_worker.entry((observation.worker, &observation.role)).or_default().push(lock);
         }
     }
     let all: Vec<&LockObservation> = by_worker.values().flatten().copied().collect();
@@ -69,10 +63,7 @@ fn summary(name: &str, kind: &str, observations: &[&Observation]) -> Option<Lock
         handoffs: sum(|l| l.handoffs),
         longest_run: all.iter().map(|l| l.longest_run).max().unwrap_or(0),
         owner_died: sum(|l| l.owner_died),
-        by_worker: by_worker
-            .iter()
-            .map(|((worker, role), locks)| lock_worker(*worker, role, locks))
-            .collect(),
+        by_worker: by_worker.iter().map(|((worker, role), locks)| lock_worker(*worker, role, locks)).collect(),
     })
 }
 
@@ -96,13 +87,9 @@ mod tests {
         let times: Vec<u64> = (1..=10_000).collect();
         let seen = percentiles(&times).unwrap();
         assert_eq!((seen.count, seen.min), (10_000, 1));
-        for (seen, truth) in [
-            (seen.p50, 5000),
-            (seen.p90, 9000),
-            (seen.p99, 9900),
-            (seen.p999, 9990),
-            (seen.max, 10_000),
-        ] {
+        for (seen, truth) in
+            [(seen.p50, 5000), (seen.p90, 9000), (seen.p99, 9900), (seen.p999, 9990), (seen.max, 10_000)]
+        {
             assert!(seen.abs_diff(truth) * 1000 <= truth, "{seen} for {truth}");
         }
         assert_eq!(percentiles(&[]), None);
@@ -111,25 +98,15 @@ mod tests {
     #[test]
     fn a_lock_adds_up_its_workers_and_says_who_waited() {
         let (mut a, mut b) = (observation("m", 0, 0, 60.0), observation("m", 0, 1, 60.0));
-        a.locks
-            .push(lock_observation("m", 100, &[50, 70], &[50, 70, 9_000_000]));
+        a.locks.push(lock_observation("m", 100, &[50, 70], &[50, 70, 9_000_000]));
         b.locks.push(lock_observation("m", 300, &[], &[]));
         let seen = summaries(&twin_lock_program(), &[&a, &b]);
         assert_eq!(seen.len(), 1, "copies of one lock are one lock");
         let lock = &seen[0];
-        assert_eq!(
-            (lock.acquisitions, lock.contended, lock.masked),
-            (400, 3, 1)
-        );
+        assert_eq!((lock.acquisitions, lock.contended, lock.masked), (400, 3, 1));
         assert_eq!(lock.wait_ns.unwrap().max, 70);
         assert!(lock.wait_ns_all.unwrap().max > 8_000_000);
         assert_eq!(lock.by_worker[1].wait_ns, None);
-        assert_eq!(
-            lock.by_worker
-                .iter()
-                .map(|w| w.acquisitions)
-                .collect::<Vec<_>>(),
-            [100, 300]
-        );
+        assert_eq!(lock.by_worker.iter().map(|w| w.acquisitions).collect::<Vec<_>>(), [100, 300]);
     }
 }

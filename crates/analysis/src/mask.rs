@@ -47,18 +47,12 @@ pub struct Stuck {
 /// The workers of a repetition that completed no pass although they were running: an error of the scenario, for the
 /// coordinator to name. One that was off its CPU for most of the window is not among them.
 pub fn stuck(program: &Program, traces: &[Trace], clock: Clock) -> Vec<Stuck> {
-    let passless = traces
-        .iter()
-        .filter(|t| t.passes == 0 && !mostly_evicted(t, clock));
+    let passless = traces.iter().filter(|t| t.passes == 0 && !mostly_evicted(t, clock));
     passless
         .map(|trace| {
             let worker = worker_program(program, trace.worker);
             let step = |w: &WorkerProgram| w.steps.get(trace.stuck_in_step? as usize).cloned();
-            Stuck {
-                worker: trace.worker,
-                role: role_name(worker),
-                step: worker.and_then(step),
-            }
+            Stuck { worker: trace.worker, role: role_name(worker), step: worker.and_then(step) }
         })
         .collect()
 }
@@ -72,31 +66,14 @@ pub fn stuck(program: &Program, traces: &[Trace], clock: Clock) -> Vec<Stuck> {
 /// window's, and [`Observation::lost_ns`] the time some worker was off its CPU.
 ///
 /// One observation a trace, in the order of `traces`. [`Observation::regime`] is left open: it depends on the others.
-pub fn observe(
-    arm: &str,
-    block: u32,
-    program: &Program,
-    traces: &[Trace],
-    clock: Clock,
-) -> Vec<Observation> {
+pub fn observe(arm: &str, block: u32, program: &Program, traces: &[Trace], clock: Clock) -> Vec<Observation> {
     let evictions = Evictions::of(traces, clock);
     let spoiled = reasons(program, traces, &evictions, clock);
     let transfer = |of: fn(&Trace) -> Option<f64>| {
-        traces
-            .iter()
-            .filter_map(of)
-            .reduce(f64::max)
-            .map(|ticks| ticks / clock.ticks_per_ns)
+        traces.iter().filter_map(of).reduce(f64::max).map(|ticks| ticks / clock.ticks_per_ns)
     };
-    let (before, after) = (
-        transfer(|t| t.transfer_before_ticks),
-        transfer(|t| t.transfer_after_ticks),
-    );
-    let core_loop = traces
-        .iter()
-        .map(|t| t.core_loop_before_ticks.max(t.core_loop_after_ticks))
-        .max()
-        .unwrap_or(0);
+    let (before, after) = (transfer(|t| t.transfer_before_ticks), transfer(|t| t.transfer_after_ticks));
+    let core_loop = traces.iter().map(|t| t.core_loop_before_ticks.max(t.core_loop_after_ticks)).max().unwrap_or(0);
     let one = |trace: &Trace| {
         let worker = worker_program(program, trace.worker);
         let share = Share::of(trace, &evictions, program.shares_cpu, clock);
@@ -122,11 +99,7 @@ pub fn observe(
             regime: None,
             spoiled: spoiled.clone(),
             counters: trace.counters.clone(),
-            locks: trace
-                .locks
-                .iter()
-                .map(|l| lock(program, l, &evictions, clock))
-                .collect(),
+            locks: trace.locks.iter().map(|l| lock(program, l, &evictions, clock)).collect(),
         }
     };
     traces.iter().map(one).collect()
@@ -143,32 +116,19 @@ struct Share {
 
 impl Share {
     fn of(trace: &Trace, evictions: &Evictions, shares_cpu: bool, clock: Clock) -> Share {
-        let masked =
-            |slice: &Slice| !shares_cpu && evictions.overlap(slice.start_ticks, slice.end_ticks);
+        let masked = |slice: &Slice| !shares_cpu && evictions.overlap(slice.start_ticks, slice.end_ticks);
         let length = |slice: &Slice| slice.end_ticks.saturating_sub(slice.start_ticks);
         let (lost, kept): (Vec<&Slice>, Vec<&Slice>) = trace.slices.iter().partition(|s| masked(s));
         let with_passes = kept.iter().filter(|s| s.passes > 0);
-        let slice_ns_per_op: Vec<f64> = with_passes
-            .map(|s| clock.ns(length(s)) / s.passes as f64)
-            .collect();
+        let slice_ns_per_op: Vec<f64> = with_passes.map(|s| clock.ns(length(s)) / s.passes as f64).collect();
         if shares_cpu {
             // Half of the slices may be free of the time spent off the CPU, so their median is no measure of it.
-            let ns_per_op =
-                (trace.passes > 0).then(|| clock.ns(trace.span_ticks) / trace.passes as f64);
+            let ns_per_op = (trace.passes > 0).then(|| clock.ns(trace.span_ticks) / trace.passes as f64);
             let lost_ns = clock.ns(evictions.inside(trace.open_ticks, trace.close_ticks));
             let kept_ns = clock.ns(trace.span_ticks);
-            return Share {
-                kept_passes: trace.passes,
-                kept_ns,
-                lost_ns,
-                ns_per_op,
-                slice_ns_per_op,
-            };
+            return Share { kept_passes: trace.passes, kept_ns, lost_ns, ns_per_op, slice_ns_per_op };
         }
-        let unseen: u64 = edges(trace, clock)
-            .iter()
-            .map(|(start, end)| end - start)
-            .sum();
+        let unseen: u64 = edges(trace, clock).iter().map(|(start, end)| end - start).sum();
         Share {
             kept_passes: kept.iter().map(|s| s.passes).sum(),
             kept_ns: clock.ns(kept.iter().map(|s| length(s)).sum()),
@@ -180,73 +140,42 @@ impl Share {
 }
 
 /// Why a repetition does not count; the same for all its workers.
-fn reasons(
-    program: &Program,
-    traces: &[Trace],
-    evictions: &Evictions,
-    clock: Clock,
-) -> Vec<String> {
+fn reasons(program: &Program, traces: &[Trace], evictions: &Evictions, clock: Clock) -> Vec<String> {
     let lost_time = |t: &Trace| {
         let window = clock.ns(t.close_ticks.saturating_sub(t.open_ticks));
         Share::of(t, evictions, program.shares_cpu, clock).kept_ns < LEAST_KEPT * window
     };
     let speed_changed = |t: &Trace| {
-        let (before, after) = (
-            t.core_loop_before_ticks as f64,
-            t.core_loop_after_ticks as f64,
-        );
+        let (before, after) = (t.core_loop_before_ticks as f64, t.core_loop_after_ticks as f64);
         before > 0.0 && after > 0.0 && before.max(after) > CORE_SPEED_CHANGE * before.min(after)
     };
     let found = [
         ("no_pass", !stuck(program, traces, clock).is_empty()),
         (
             "lost_time",
-            !program.shares_cpu
-                && traces
-                    .iter()
-                    .any(|t| lost_time(t) && (t.passes > 0 || mostly_evicted(t, clock))),
+            !program.shares_cpu && traces.iter().any(|t| lost_time(t) && (t.passes > 0 || mostly_evicted(t, clock))),
         ),
         ("gap_log_full", traces.iter().any(|t| t.gaps_lost > 0)),
         ("core_speed_changed", traces.iter().any(speed_changed)),
     ];
-    found
-        .into_iter()
-        .filter(|(_, so)| *so)
-        .map(|(reason, _)| reason.to_owned())
-        .collect()
+    found.into_iter().filter(|(_, so)| *so).map(|(reason, _)| reason.to_owned()).collect()
 }
 
 fn mostly_evicted(trace: &Trace, clock: Clock) -> bool {
     let window = trace.close_ticks.saturating_sub(trace.open_ticks);
-    Evictions::of(std::slice::from_ref(trace), clock).inside(trace.open_ticks, trace.close_ticks)
-        > window / 2
+    Evictions::of(std::slice::from_ref(trace), clock).inside(trace.open_ticks, trace.close_ticks) > window / 2
 }
 
-fn lock(
-    program: &Program,
-    trace: &LockTrace,
-    evictions: &Evictions,
-    clock: Clock,
-) -> LockObservation {
-    let name = program
-        .locks
-        .get(trace.lock as usize)
-        .map(|l| l.name.clone());
-    let kept = trace
-        .waits
-        .iter()
-        .filter(|w| !evictions.overlap(w.start_ticks, w.start_ticks + w.ticks));
+fn lock(program: &Program, trace: &LockTrace, evictions: &Evictions, clock: Clock) -> LockObservation {
+    let name = program.locks.get(trace.lock as usize).map(|l| l.name.clone());
+    let kept = trace.waits.iter().filter(|w| !evictions.overlap(w.start_ticks, w.start_ticks + w.ticks));
     let kept_wait_ns = kept.map(|w| clock.ns(w.ticks).round() as u64).collect();
     LockObservation {
         lock: name.unwrap_or_else(|| format!("lock {}", trace.lock)),
         acquisitions: trace.acquisitions,
         contended: trace.contended,
         kept_wait_ns,
-        all_wait_ns: trace
-            .waits
-            .iter()
-            .map(|w| clock.ns(w.ticks).round() as u64)
-            .collect(),
+        all_wait_ns: trace.waits.iter().map(|w| clock.ns(w.ticks).round() as u64).collect(),
         waits_lost: trace.waits_lost,
         handoffs: trace.handoffs,
         longest_run: trace.longest_run,
@@ -286,10 +215,7 @@ impl Evictions {
 
     /// Ticks of eviction between the two instants.
     fn inside(&self, start: u64, end: u64) -> u64 {
-        self.0
-            .iter()
-            .map(|e| e.1.min(end).saturating_sub(e.0.max(start)))
-            .sum()
+        self.0.iter().map(|e| e.1.min(end).saturating_sub(e.0.max(start))).sum()
     }
 }
 
@@ -300,18 +226,10 @@ fn allowance(trace: &Trace, clock: Clock) -> f64 {
 
 fn evictions_of(trace: &Trace, clock: Clock) -> Vec<(u64, u64)> {
     let allowed = allowance(trace, clock);
-    let unexplained = |g: &&record::Gap| {
-        (g.end_ticks.saturating_sub(g.start_ticks)).saturating_sub(g.blocked_ticks) as f64 > allowed
-    };
-    let gaps = trace
-        .gaps
-        .iter()
-        .filter(unexplained)
-        .map(|g| (g.start_ticks, g.end_ticks));
-    let delayed = trace
-        .queue_delays
-        .iter()
-        .filter(|d| d.delay_ns as f64 > EVICTION_NS);
+    let unexplained =
+        |g: &&record::Gap| (g.end_ticks.saturating_sub(g.start_ticks)).saturating_sub(g.blocked_ticks) as f64 > allowed;
+    let gaps = trace.gaps.iter().filter(unexplained).map(|g| (g.start_ticks, g.end_ticks));
+    let delayed = trace.queue_delays.iter().filter(|d| d.delay_ns as f64 > EVICTION_NS);
     let queued = delayed.map(|d| (d.start_ticks, d.end_ticks));
     gaps.chain(queued).chain(edges(trace, clock)).collect()
 }
@@ -326,14 +244,9 @@ fn edges(trace: &Trace, clock: Clock) -> Vec<(u64, u64)> {
         return Vec::new();
     }
     let last_read = first.start_ticks + trace.span_ticks;
-    let both = [
-        (trace.open_ticks, first.start_ticks),
-        (last_read, trace.close_ticks),
-    ];
+    let both = [(trace.open_ticks, first.start_ticks), (last_read, trace.close_ticks)];
     let allowed = allowance(trace, clock);
-    both.into_iter()
-        .filter(|(start, end)| end.saturating_sub(*start) as f64 > allowed)
-        .collect()
+    both.into_iter().filter(|(start, end)| end.saturating_sub(*start) as f64 > allowed).collect()
 }
 
 #[cfg(test)]
@@ -349,25 +262,11 @@ mod tests {
     fn interrupted() -> Vec<Trace> {
         let (mut victim, mut fellow) = (steady_trace(1, 23.0, CLOCK), steady_trace(0, 23.0, CLOCK));
         let (start, end) = (victim.open_ticks + 10 * MS, victim.open_ticks + 20 * MS);
-        victim.gaps.push(Gap {
-            start_ticks: start,
-            end_ticks: end,
-            blocked_ticks: 0,
-        });
-        victim
-            .slices
-            .retain(|s| s.end_ticks <= start || s.start_ticks >= end);
-        victim.slices.push(Slice {
-            start_ticks: start,
-            end_ticks: end,
-            passes: 3,
-        });
+        victim.gaps.push(Gap { start_ticks: start, end_ticks: end, blocked_ticks: 0 });
+        victim.slices.retain(|s| s.end_ticks <= start || s.start_ticks >= end);
+        victim.slices.push(Slice { start_ticks: start, end_ticks: end, passes: 3 });
         victim.slices.sort_unstable_by_key(|s| s.start_ticks);
-        for slice in fellow
-            .slices
-            .iter_mut()
-            .filter(|s| s.start_ticks < end && s.end_ticks > start)
-        {
+        for slice in fellow.slices.iter_mut().filter(|s| s.start_ticks < end && s.end_ticks > start) {
             slice.passes *= 23;
         }
         vec![fellow, victim]
@@ -377,20 +276,11 @@ mod tests {
     fn a_scripted_interruption_is_masked_in_every_worker() {
         let seen = observe("packed", 0, &counters_program(8), &interrupted(), CLOCK);
         for worker in &seen {
-            assert!(
-                (worker.ns_per_op.unwrap() - 23.0).abs() < 0.1,
-                "{:?}",
-                worker.ns_per_op
-            );
+            assert!((worker.ns_per_op.unwrap() - 23.0).abs() < 0.1, "{:?}", worker.ns_per_op);
             assert!((worker.lost_ns - 10e6).abs() < 1.0, "{}", worker.lost_ns);
             assert!((worker.kept_ns - 90e6).abs() < 1.0);
             assert!(worker.spoiled.is_empty());
-            assert!(
-                worker
-                    .slice_ns_per_op
-                    .iter()
-                    .all(|ns| (ns - 23.0).abs() < 0.1)
-            );
+            assert!(worker.slice_ns_per_op.iter().all(|ns| (ns - 23.0).abs() < 0.1));
         }
     }
 
@@ -414,14 +304,7 @@ mod tests {
                 blocked_ticks: blocked_us * 2000,
             });
             trace.read_distance_ticks = read_distance_us * 2000;
-            observe(
-                "a",
-                0,
-                &counters_program(8),
-                &[trace, steady_trace(1, 23.0, CLOCK)],
-                CLOCK,
-            )[1]
-            .lost_ns
+            observe("a", 0, &counters_program(8), &[trace, steady_trace(1, 23.0, CLOCK)], CLOCK)[1].lost_ns
         };
         assert!(lost(0, 20) > 0.0, "200 us unexplained, 110 allowed");
         assert_eq!(lost(150, 20), 0.0, "50 us unexplained");
@@ -433,19 +316,8 @@ mod tests {
         let lost = |delay_ns| {
             let mut trace = steady_trace(0, 23.0, CLOCK);
             let start = trace.open_ticks + 10 * MS;
-            trace.queue_delays.push(QueueDelay {
-                start_ticks: start,
-                end_ticks: start + MS,
-                delay_ns,
-            });
-            observe(
-                "a",
-                0,
-                &counters_program(8),
-                &[trace, steady_trace(1, 23.0, CLOCK)],
-                CLOCK,
-            )[1]
-            .lost_ns
+            trace.queue_delays.push(QueueDelay { start_ticks: start, end_ticks: start + MS, delay_ns });
+            observe("a", 0, &counters_program(8), &[trace, steady_trace(1, 23.0, CLOCK)], CLOCK)[1].lost_ns
         };
         assert_eq!(lost(50_000), 0.0);
         assert!((lost(50_001) - 1e6).abs() < 1.0);
@@ -457,23 +329,14 @@ mod tests {
         let start = late.open_ticks + 5 * MS;
         late.slices.retain(|s| s.start_ticks >= start);
         late.span_ticks -= 5 * MS;
-        let seen = observe(
-            "a",
-            0,
-            &counters_program(8),
-            &[late, steady_trace(1, 23.0, CLOCK)],
-            CLOCK,
-        );
+        let seen = observe("a", 0, &counters_program(8), &[late, steady_trace(1, 23.0, CLOCK)], CLOCK);
         assert!((seen[0].lost_ns - 5e6).abs() < 1.0, "{}", seen[0].lost_ns);
         assert!((seen[1].lost_ns - 5e6).abs() < 1.0, "{}", seen[1].lost_ns);
     }
 
     #[test]
     fn where_workers_share_a_cpu_the_whole_window_counts() {
-        let program = Program {
-            shares_cpu: true,
-            ..counters_program(8)
-        };
+        let program = Program { shares_cpu: true, ..counters_program(8) };
         let traces = interrupted();
         let seen = observe("packed", 0, &program, &traces, CLOCK);
         let whole = traces[0].span_ticks as f64 / 2.0 / traces[0].passes as f64;
@@ -486,13 +349,7 @@ mod tests {
     fn spoiled(change: impl Fn(&mut Trace)) -> Vec<String> {
         let mut trace = steady_trace(0, 23.0, CLOCK);
         change(&mut trace);
-        let seen = observe(
-            "a",
-            0,
-            &counters_program(8),
-            &[trace, steady_trace(1, 23.0, CLOCK)],
-            CLOCK,
-        );
+        let seen = observe("a", 0, &counters_program(8), &[trace, steady_trace(1, 23.0, CLOCK)], CLOCK);
         assert_eq!(seen[0].spoiled, seen[1].spoiled);
         seen[0].spoiled.clone()
     }
@@ -500,21 +357,13 @@ mod tests {
     #[test]
     fn each_reason_spoils_the_whole_repetition() {
         let evict = |t: &mut Trace| {
-            t.gaps.push(Gap {
-                start_ticks: t.open_ticks + MS,
-                end_ticks: t.close_ticks - 8 * MS,
-                blocked_ticks: 0,
-            });
+            t.gaps.push(Gap { start_ticks: t.open_ticks + MS, end_ticks: t.close_ticks - 8 * MS, blocked_ticks: 0 });
         };
         assert_eq!(spoiled(|_| ()), Vec::<String>::new());
         assert_eq!(spoiled(evict), ["lost_time"]);
         assert_eq!(spoiled(|t| t.gaps_lost = 1), ["gap_log_full"]);
-        assert_eq!(
-            spoiled(|t| t.core_loop_after_ticks = t.core_loop_before_ticks * 3 / 2),
-            ["core_speed_changed"]
-        );
-        let no_pass =
-            |t: &mut Trace| (t.passes, t.slices, t.stuck_in_step) = (0, Vec::new(), Some(0));
+        assert_eq!(spoiled(|t| t.core_loop_after_ticks = t.core_loop_before_ticks * 3 / 2), ["core_speed_changed"]);
+        let no_pass = |t: &mut Trace| (t.passes, t.slices, t.stuck_in_step) = (0, Vec::new(), Some(0));
         assert_eq!(spoiled(no_pass), ["no_pass"]);
         // No pass because the CPU was taken away: the scenario is not at fault.
         assert_eq!(
@@ -530,16 +379,8 @@ mod tests {
     fn a_stuck_worker_is_named_with_its_role_and_step() {
         let mut trace = steady_trace(1, 23.0, CLOCK);
         (trace.passes, trace.slices, trace.stuck_in_step) = (0, Vec::new(), Some(0));
-        let named = stuck(
-            &counters_program(8),
-            &[steady_trace(0, 23.0, CLOCK), trace],
-            CLOCK,
-        );
-        let expected = Stuck {
-            worker: 1,
-            role: "counter".to_owned(),
-            step: Some("add hits[me]".to_owned()),
-        };
+        let named = stuck(&counters_program(8), &[steady_trace(0, 23.0, CLOCK), trace], CLOCK);
+        let expected = Stuck { worker: 1, role: "counter".to_owned(), step: Some("add hits[me]".to_owned()) };
         assert_eq!(named, [expected]);
     }
 
@@ -550,10 +391,7 @@ mod tests {
         (a.transfer_after_ticks, b.transfer_after_ticks) = (None, None);
         (a.core_loop_before_ticks, b.core_loop_after_ticks) = (2200, 2400);
         let seen = observe("a", 0, &counters_program(8), &[a, b], CLOCK);
-        assert_eq!(
-            (seen[0].transfer_before_ns, seen[0].transfer_after_ns),
-            (Some(60.0), None)
-        );
+        assert_eq!((seen[0].transfer_before_ns, seen[0].transfer_after_ns), (Some(60.0), None));
         assert_eq!(seen[1].core_speed, 1200.0);
     }
 
@@ -566,28 +404,14 @@ mod tests {
             lock: 0,
             acquisitions: 100,
             contended: 5,
-            waits: waits
-                .iter()
-                .map(|&(at, ticks)| Wait {
-                    start_ticks: open + at,
-                    ticks,
-                })
-                .collect(),
+            waits: waits.iter().map(|&(at, ticks)| Wait { start_ticks: open + at, ticks }).collect(),
             waits_lost: 1,
             handoffs: 7,
             longest_run: 9,
             owner_died: 0,
         });
         let lock = &observe("m", 0, &twin_lock_program(), &traces, CLOCK)[0].locks[0];
-        assert_eq!(
-            (
-                lock.lock.as_str(),
-                lock.acquisitions,
-                lock.contended,
-                lock.waits_lost
-            ),
-            ("m", 100, 5, 1)
-        );
+        assert_eq!((lock.lock.as_str(), lock.acquisitions, lock.contended, lock.waits_lost), ("m", 100, 5, 1));
         assert_eq!(lock.all_wait_ns, [1000, 2_000_000, 200, 300]);
         assert_eq!(lock.kept_wait_ns, [1000, 300]);
     }

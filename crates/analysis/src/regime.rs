@@ -67,9 +67,7 @@ type Key = (Option<(usize, usize)>, usize);
 pub(crate) fn assign(bound: &Bound, observations: &mut [Observation]) -> Regimes {
     for observation in observations.iter_mut() {
         observation.regime = None;
-        observation
-            .spoiled
-            .retain(|reason| reason != REGIME_CHANGED);
+        observation.spoiled.retain(|reason| reason != REGIME_CHANGED);
     }
     let mut repetitions = sound_repetitions(bound, observations);
     let core = Classes::of(repetitions.iter().map(|r| r.core_speed).collect());
@@ -80,17 +78,12 @@ pub(crate) fn assign(bound: &Bound, observations: &mut [Observation]) -> Regimes
             classes.class(before) != classes.class(after)
         });
         if straddles {
-            repetition
-                .members
-                .iter()
-                .for_each(|m| observations[*m].spoiled.push(REGIME_CHANGED.to_owned()));
+            repetition.members.iter().for_each(|m| observations[*m].spoiled.push(REGIME_CHANGED.to_owned()));
         }
         !straddles
     });
     let key = |r: &Repetition| -> Key {
-        let class = r
-            .transfer
-            .map(|(before, _)| (r.cpus, transfer[&r.cpus].class(before)));
+        let class = r.transfer.map(|(before, _)| (r.cpus, transfer[&r.cpus].class(before)));
         (class, core.class(r.core_speed))
     };
     let keyed: Vec<(Key, Repetition)> = repetitions.into_iter().map(|r| (key(&r), r)).collect();
@@ -101,25 +94,12 @@ pub(crate) fn assign(bound: &Bound, observations: &mut [Observation]) -> Regimes
 /// The repetitions that nothing has spoiled so far. Only they speak for regimes.
 fn sound_repetitions(bound: &Bound, observations: &[Observation]) -> Vec<Repetition> {
     let cpus_of = |arm: &str| -> BTreeSet<CpuId> {
-        let program = bound
-            .arms
-            .iter()
-            .find(|a| a.arm.name == arm)
-            .and_then(|a| a.program.as_ref().ok());
-        program
-            .map(|p| p.workers.iter().map(|w| w.cpu).collect())
-            .unwrap_or_default()
+        let program = bound.arms.iter().find(|a| a.arm.name == arm).and_then(|a| a.program.as_ref().ok());
+        program.map(|p| p.workers.iter().map(|w| w.cpu).collect()).unwrap_or_default()
     };
     let mut grouped: BTreeMap<(&str, u32), Vec<usize>> = BTreeMap::new();
-    for (index, observation) in observations
-        .iter()
-        .enumerate()
-        .filter(|(_, o)| o.spoiled.is_empty())
-    {
-        grouped
-            .entry((&observation.arm, observation.block))
-            .or_default()
-            .push(index);
+    for (index, observation) in observations.iter().enumerate().filter(|(_, o)| o.spoiled.is_empty()) {
+        grouped.entry((&observation.arm, observation.block)).or_default().push(index);
     }
     let mut sets: Vec<BTreeSet<CpuId>> = Vec::new();
     let mut repetitions = Vec::new();
@@ -145,16 +125,10 @@ fn transfer_classes(repetitions: &[Repetition]) -> BTreeMap<usize, Classes> {
     let mut pooled: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
     for repetition in repetitions {
         if let Some((before, after)) = repetition.transfer {
-            pooled
-                .entry(repetition.cpus)
-                .or_default()
-                .extend([before, after]);
+            pooled.entry(repetition.cpus).or_default().extend([before, after]);
         }
     }
-    pooled
-        .into_iter()
-        .map(|(cpus, values)| (cpus, Classes::of(values)))
-        .collect()
+    pooled.into_iter().map(|(cpus, values)| (cpus, Classes::of(values))).collect()
 }
 
 /// Classes of positive values: the points that part them, ascending.
@@ -171,11 +145,7 @@ impl Classes {
             (left, right) => left != right,
         };
         let between = (0..values.len().saturating_sub(1)).filter(parted);
-        Classes {
-            cuts: between
-                .map(|i| (values[i] * values[i + 1]).sqrt())
-                .collect(),
-        }
+        Classes { cuts: between.map(|i| (values[i] * values[i + 1]).sqrt()).collect() }
     }
 
     fn class(&self, value: f64) -> usize {
@@ -187,22 +157,13 @@ impl Classes {
 fn labels(values: &[f64]) -> Vec<Option<usize>> {
     let founding = founders(values);
     let mut found: Vec<(f64, usize)> = Vec::new();
-    for value in values
-        .iter()
-        .zip(&founding)
-        .filter(|(_, founds)| **founds)
-        .map(|(v, _)| *v)
-    {
-        let class = found
-            .last()
-            .map_or(0, |(last, class)| class + usize::from(value > SPLIT * last));
+    for value in values.iter().zip(&founding).filter(|(_, founds)| **founds).map(|(v, _)| *v) {
+        let class = found.last().map_or(0, |(last, class)| class + usize::from(value > SPLIT * last));
         found.push((value, class));
     }
     let nearest = |value: f64| {
         let distance = |other: f64| (other / value).max(value / other);
-        let near = found
-            .iter()
-            .min_by(|a, b| distance(a.0).total_cmp(&distance(b.0)))?;
+        let near = found.iter().min_by(|a, b| distance(a.0).total_cmp(&distance(b.0)))?;
         (distance(near.0) <= SPLIT).then_some(near.1)
     };
     values.iter().map(|v| nearest(*v)).collect()
@@ -217,15 +178,10 @@ fn founders(values: &[f64]) -> Vec<bool> {
     let enough = ((COMPANY_SHARE * values.len() as f64).ceil() as usize).max(2);
     let company = |value: f64| {
         let reach = SPLIT.sqrt();
-        values.partition_point(|v| *v <= value * reach)
-            - values.partition_point(|v| *v < value / reach)
+        values.partition_point(|v| *v <= value * reach) - values.partition_point(|v| *v < value / reach)
     };
     let founding: Vec<bool> = values.iter().map(|v| company(*v) >= enough).collect();
-    if founding.contains(&true) {
-        founding
-    } else {
-        all
-    }
+    if founding.contains(&true) { founding } else { all }
 }
 
 /// The headline regime of each set of CPUs, and the run's.
@@ -236,20 +192,10 @@ struct Headlines {
 
 impl Headlines {
     fn choose(bound: &Bound, keyed: &[(Key, Repetition)]) -> Headlines {
-        let first = bound
-            .arms
-            .iter()
-            .filter(|a| a.arm.kind == ArmKind::Variant)
-            .find_map(|variant| {
-                keyed
-                    .iter()
-                    .find(|(key, r)| r.arm == variant.arm.name && key.0.is_some())
-                    .map(|(_, r)| r.cpus)
-            });
-        let sets: BTreeSet<usize> = keyed
-            .iter()
-            .filter_map(|(key, _)| key.0.map(|k| k.0))
-            .collect();
+        let first = bound.arms.iter().filter(|a| a.arm.kind == ArmKind::Variant).find_map(|variant| {
+            keyed.iter().find(|(key, r)| r.arm == variant.arm.name && key.0.is_some()).map(|(_, r)| r.cpus)
+        });
+        let sets: BTreeSet<usize> = keyed.iter().filter_map(|(key, _)| key.0.map(|k| k.0)).collect();
         let first = first.or_else(|| sets.first().copied());
         let run = match first {
             Some(cpus) => best(bound, keyed, |key| key.0.is_some_and(|k| k.0 == cpus), None),
@@ -257,16 +203,10 @@ impl Headlines {
             None => best(bound, keyed, |_| true, None),
         };
         let of_set = |cpus: usize| {
-            let chosen = best(
-                bound,
-                keyed,
-                |key| key.0.is_some_and(|k| k.0 == cpus),
-                run.map(|key| key.1),
-            );
+            let chosen = best(bound, keyed, |key| key.0.is_some_and(|k| k.0 == cpus), run.map(|key| key.1));
             chosen.map(|key| (cpus, key))
         };
-        let mut by_cpus: BTreeMap<usize, Key> =
-            sets.iter().filter_map(|cpus| of_set(*cpus)).collect();
+        let mut by_cpus: BTreeMap<usize, Key> = sets.iter().filter_map(|cpus| of_set(*cpus)).collect();
         by_cpus.extend(first.zip(run));
         Headlines { by_cpus, run }
     }
@@ -291,66 +231,29 @@ fn best(
 ) -> Option<Key> {
     let mut counts: BTreeMap<Key, BTreeMap<&str, usize>> = BTreeMap::new();
     for (key, repetition) in keyed.iter().filter(|(key, _)| eligible(key)) {
-        *counts
-            .entry(*key)
-            .or_default()
-            .entry(&repetition.arm)
-            .or_default() += 1;
+        *counts.entry(*key).or_default().entry(&repetition.arm).or_default() += 1;
     }
     let arms: BTreeSet<&str> = counts.values().flat_map(|c| c.keys().copied()).collect();
     let compared = |name: &str| {
-        let kind = bound
-            .arms
-            .iter()
-            .find(|a| a.arm.name == name)
-            .map(|a| &a.arm.kind);
+        let kind = bound.arms.iter().find(|a| a.arm.name == name).map(|a| &a.arm.kind);
         matches!(kind, Some(ArmKind::Variant | ArmKind::Control))
     };
     let score = |key: &Key| {
         let count = |arm: &&str| counts[key].get(*arm).copied().unwrap_or(0);
-        let scarcest = arms
-            .iter()
-            .filter(|a| compared(a))
-            .map(|a| count(a))
-            .min()
-            .unwrap_or(0);
-        let scarcest_baseline = arms
-            .iter()
-            .filter(|a| !compared(a))
-            .map(|a| count(a))
-            .min()
-            .unwrap_or(0);
-        let enough = if scarcest >= FEWEST_BLOCKS {
-            scarcest
-        } else {
-            0
-        };
+        let scarcest = arms.iter().filter(|a| compared(a)).map(|a| count(a)).min().unwrap_or(0);
+        let scarcest_baseline = arms.iter().filter(|a| !compared(a)).map(|a| count(a)).min().unwrap_or(0);
+        let enough = if scarcest >= FEWEST_BLOCKS { scarcest } else { 0 };
         let same_speed = enough > 0 && speed == Some(key.1);
         let resolved = arms.iter().filter(|a| count(a) >= FEWEST_BLOCKS).count();
-        (
-            same_speed,
-            enough,
-            resolved,
-            scarcest,
-            scarcest_baseline,
-            counts[key].values().sum::<usize>(),
-        )
+        (same_speed, enough, resolved, scarcest, scarcest_baseline, counts[key].values().sum::<usize>())
     };
     // Of full equals the nearer regime, so that the choice does not hang on the order of a map.
     counts.keys().rev().max_by_key(|key| score(key)).copied()
 }
 
 /// Numbers the regimes, writes the numbers into the observations and counts what is in each.
-fn number(
-    keyed: &[(Key, Repetition)],
-    headlines: &Headlines,
-    observations: &mut [Observation],
-) -> Regimes {
-    let multi: BTreeSet<Key> = keyed
-        .iter()
-        .map(|(key, _)| *key)
-        .filter(|key| key.0.is_some())
-        .collect();
+fn number(keyed: &[(Key, Repetition)], headlines: &Headlines, observations: &mut [Observation]) -> Regimes {
+    let multi: BTreeSet<Key> = keyed.iter().map(|(key, _)| *key).filter(|key| key.0.is_some()).collect();
     // A repetition without transfer time belongs to the headline if its core is as fast, else to any such regime.
     let home = |key: Key| match (key.0, headlines.run) {
         (None, Some(run)) if run.1 == key.1 => run,
@@ -361,29 +264,17 @@ fn number(
     for (key, repetition) in keyed {
         members.entry(home(*key)).or_default().push(repetition);
     }
-    let mut list: Vec<(Key, Regime)> = members
-        .iter()
-        .map(|(key, all)| (*key, describe(all)))
-        .collect();
+    let mut list: Vec<(Key, Regime)> = members.iter().map(|(key, all)| (*key, describe(all))).collect();
     list.sort_by(|(_, a), (_, b)| {
         let transfer = |r: &Regime| r.transfer_ns.unwrap_or(0.0);
-        transfer(a)
-            .total_cmp(&transfer(b))
-            .then(a.core_speed.total_cmp(&b.core_speed))
+        transfer(a).total_cmp(&transfer(b)).then(a.core_speed.total_cmp(&b.core_speed))
     });
-    let number_of: BTreeMap<Key, u32> = list
-        .iter()
-        .zip(0..)
-        .map(|((key, _), n)| (*key, n))
-        .collect();
+    let number_of: BTreeMap<Key, u32> = list.iter().zip(0..).map(|((key, _), n)| (*key, n)).collect();
     let mut by_arm = BTreeMap::new();
     let mut other_speed = BTreeSet::new();
     for (key, repetition) in keyed {
         let regime = number_of[&home(*key)];
-        repetition
-            .members
-            .iter()
-            .for_each(|m| observations[*m].regime = Some(regime));
+        repetition.members.iter().for_each(|m| observations[*m].regime = Some(regime));
         if let Some(headline) = headlines.of(repetition) {
             by_arm.insert(repetition.arm.clone(), number_of[&headline]);
             if headlines.run.is_some_and(|run| run.1 != headline.1) {
@@ -393,21 +284,14 @@ fn number(
     }
     Regimes {
         run: headlines.run.map(|key| number_of[&key]),
-        list: list
-            .into_iter()
-            .zip(0..)
-            .map(|((_, regime), number)| Regime { number, ..regime })
-            .collect(),
+        list: list.into_iter().zip(0..).map(|((_, regime), number)| Regime { number, ..regime }).collect(),
         by_arm,
         other_speed: other_speed.into_iter().collect(),
     }
 }
 
 fn describe(repetitions: &[&Repetition]) -> Regime {
-    let both = repetitions
-        .iter()
-        .filter_map(|r| r.transfer)
-        .flat_map(|(before, after)| [before, after]);
+    let both = repetitions.iter().filter_map(|r| r.transfer).flat_map(|(before, after)| [before, after]);
     Regime {
         number: 0,
         transfer_ns: median_of(both),
@@ -429,11 +313,7 @@ mod tests {
     #[test]
     fn sorted_values_split_where_neighbours_differ_by_over_the_factor() {
         assert_eq!(classes(&[215.0, 54.0, 190.0, 40.0]), [1, 0, 1, 0]);
-        assert_eq!(
-            classes(&[10.0, 14.0, 19.5]),
-            [0, 0, 0],
-            "exactly 1.4 does not split"
-        );
+        assert_eq!(classes(&[10.0, 14.0, 19.5]), [0, 0, 0], "exactly 1.4 does not split");
         assert_eq!(classes(&[10.0, 14.1]), [0, 1]);
         assert_eq!(classes(&[]), Vec::<usize>::new());
     }
@@ -457,25 +337,13 @@ mod tests {
         let mut bench = Bench::new(&["packed", "padded-64"]);
         bench.run(10, |arm, _| if arm == "packed" { 20.0 } else { 2.0 });
         let hit = |o: &&mut Observation| o.arm == "packed" && o.block == 3;
-        bench
-            .observations
-            .iter_mut()
-            .filter(hit)
-            .for_each(|o| o.transfer_after_ns = Some(900.0));
+        bench.observations.iter_mut().filter(hit).for_each(|o| o.transfer_after_ns = Some(900.0));
         let regimes = assign(&bench.bound, &mut bench.observations);
         assert_eq!(regimes.list.len(), 1);
         assert_eq!(regimes.run, Some(0));
-        let spoiled: Vec<_> = bench
-            .observations
-            .iter()
-            .filter(|o| !o.spoiled.is_empty())
-            .collect();
+        let spoiled: Vec<_> = bench.observations.iter().filter(|o| !o.spoiled.is_empty()).collect();
         assert_eq!(spoiled.len(), 2);
-        assert!(
-            spoiled
-                .iter()
-                .all(|o| o.spoiled == ["regime_changed"] && o.block == 3 && o.regime.is_none())
-        );
+        assert!(spoiled.iter().all(|o| o.spoiled == ["regime_changed"] && o.block == 3 && o.regime.is_none()));
     }
 
     #[test]
@@ -496,28 +364,13 @@ mod tests {
         bench.run(10, |_, _| 2.0);
         // Far regime: packed 8 of 10, padded 3; near: packed 2, padded 7.
         for o in &mut bench.observations {
-            let far = if o.arm == "padded-64" {
-                o.block < 3
-            } else {
-                o.block < 8
-            };
+            let far = if o.arm == "padded-64" { o.block < 3 } else { o.block < 8 };
             let transfer = Some(if far { 215.0 } else { 54.0 });
             (o.transfer_before_ns, o.transfer_after_ns) = (transfer, transfer);
         }
         let regimes = assign(&bench.bound, &mut bench.observations);
-        assert_eq!(
-            regimes
-                .list
-                .iter()
-                .map(|r| r.transfer_ns)
-                .collect::<Vec<_>>(),
-            [Some(54.0), Some(215.0)]
-        );
-        assert_eq!(
-            regimes.run,
-            Some(1),
-            "3 in the scarcest arm of the far regime, 2 in that of the near one"
-        );
+        assert_eq!(regimes.list.iter().map(|r| r.transfer_ns).collect::<Vec<_>>(), [Some(54.0), Some(215.0)]);
+        assert_eq!(regimes.run, Some(1), "3 in the scarcest arm of the far regime, 2 in that of the near one");
     }
 
     #[test]
@@ -528,18 +381,11 @@ mod tests {
             let mut solo = observation("solo:counter", block, 0, 2.0);
             (solo.transfer_before_ns, solo.transfer_after_ns) = (None, None);
             solo.core_speed = if block == 0 { 2000.0 } else { 1000.0 };
-            bench
-                .observations
-                .retain(|o| !(o.arm == solo.arm && o.block == block));
+            bench.observations.retain(|o| !(o.arm == solo.arm && o.block == block));
             bench.observations.push(solo);
         }
         let regimes = assign(&bench.bound, &mut bench.observations);
-        let seen: Vec<_> = bench
-            .observations
-            .iter()
-            .filter(|o| o.arm == "solo:counter")
-            .map(|o| o.regime)
-            .collect();
+        let seen: Vec<_> = bench.observations.iter().filter(|o| o.arm == "solo:counter").map(|o| o.regime).collect();
         let run = regimes.run;
         assert_eq!(regimes.list[run.unwrap() as usize].transfer_ns, Some(54.0));
         assert_eq!(seen[1..], [run, run, run]);
@@ -566,11 +412,7 @@ mod tests {
     fn halved_core_speed_is_another_regime() {
         let mut bench = Bench::new(&["packed", "padded-64"]);
         bench.run(8, |_, _| 2.0);
-        bench
-            .observations
-            .iter_mut()
-            .filter(|o| o.block >= 5)
-            .for_each(|o| o.core_speed *= 2.0);
+        bench.observations.iter_mut().filter(|o| o.block >= 5).for_each(|o| o.core_speed *= 2.0);
         let regimes = assign(&bench.bound, &mut bench.observations);
         assert_eq!(regimes.list.len(), 2);
         assert_eq!(regimes.list[0].core_speed * 2.0, regimes.list[1].core_speed);

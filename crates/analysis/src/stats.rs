@@ -40,10 +40,7 @@ mod tests {
     #[test]
     fn quantiles_are_values_that_were_seen() {
         let values: Vec<f64> = (1..=10).map(f64::from).collect();
-        assert_eq!(
-            [0.0, 0.1, 0.5, 0.9, 1.0].map(|q| quantile(&values, q)),
-            [1.0, 1.0, 5.0, 9.0, 10.0].map(Some)
-        );
+        assert_eq!([0.0, 0.1, 0.5, 0.9, 1.0].map(|q| quantile(&values, q)), [1.0, 1.0, 5.0, 9.0, 10.0].map(Some));
         assert_eq!(quantile(&[], 0.5), None);
     }
 }

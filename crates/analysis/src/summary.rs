@@ -7,25 +7,15 @@ use crate::words::count;
 use crate::{FEWEST_BLOCKS, counters, interval, locks};
 use plan::{ArmKind, BoundArm, CACHE_LINE_BYTES, Placed, Program, WorkerIndex, WorkerProgram};
 use record::{
-    ArmState, ArmSummary, Contention, Interval, Kind, LayoutRow, Observation, OtherRegime,
-    Quantiles, RepetitionCount, RoleSummary, WorkerSummary,
+    ArmState, ArmSummary, Contention, Interval, Kind, LayoutRow, Observation, OtherRegime, Quantiles, RepetitionCount,
+    RoleSummary, WorkerSummary,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
 /// One summary an arm, in the order of the bound plan.
 pub(crate) fn arms(view: &View) -> Vec<ArmSummary> {
-    let mut arms: Vec<ArmSummary> = view
-        .bound
-        .arms
-        .iter()
-        .map(|arm| summary(view, arm))
-        .collect();
-    let ratios: Vec<Option<Interval>> = view
-        .bound
-        .arms
-        .iter()
-        .map(|arm| ratio_to_best(view, arm, &arms))
-        .collect();
+    let mut arms: Vec<ArmSummary> = view.bound.arms.iter().map(|arm| summary(view, arm)).collect();
+    let ratios: Vec<Option<Interval>> = view.bound.arms.iter().map(|arm| ratio_to_best(view, arm, &arms)).collect();
     for (arm, ratio) in arms.iter_mut().zip(ratios) {
         arm.ratio_to_best = ratio;
     }
@@ -37,11 +27,7 @@ fn summary(view: &View, bound: &BoundArm) -> ArmSummary {
         Ok(program) => measured(view, bound, program),
         Err(refusal) => {
             let why = Some(refusal.why.clone());
-            ArmSummary {
-                state: ArmState::NotApplicable,
-                why,
-                ..blank(view, bound)
-            }
+            ArmSummary { state: ArmState::NotApplicable, why, ..blank(view, bound) }
         }
     }
 }
@@ -51,33 +37,15 @@ fn measured(view: &View, bound: &BoundArm, program: &Program) -> ArmSummary {
     let headline = &view.headline_role(bound).name;
     let kept = view.workers(name, None);
     let repetitions = repetitions(view, name);
-    let roles: Vec<RoleSummary> = running_roles(program)
-        .iter()
-        .map(|role| role_summary(view, bound, role))
-        .collect();
+    let roles: Vec<RoleSummary> = running_roles(program).iter().map(|role| role_summary(view, bound, role)).collect();
     let head = roles.iter().find(|r| r.role == *headline);
     let ns_per_op = head.and_then(|r| r.ns_per_op);
-    let regime = view
-        .regimes
-        .by_arm
-        .get(name)
-        .map(|number| &view.regimes.list[*number as usize]);
+    let regime = view.regimes.by_arm.get(name).map(|number| &view.regimes.list[*number as usize]);
     let multi = kept.iter().any(|o| o.transfer_before_ns.is_some());
     ArmSummary {
-        state: if ns_per_op.is_some() {
-            ArmState::Measured
-        } else {
-            ArmState::Unresolved
-        },
-        why: ns_per_op
-            .is_none()
-            .then(|| why_unresolved(view, name, repetitions)),
-        mask: if program.shares_cpu {
-            "none"
-        } else {
-            "co-running"
-        }
-        .to_owned(),
+        state: if ns_per_op.is_some() { ArmState::Measured } else { ArmState::Unresolved },
+        why: ns_per_op.is_none().then(|| why_unresolved(view, name, repetitions)),
+        mask: if program.shares_cpu { "none" } else { "co-running" }.to_owned(),
         bytes: program.layout.bytes,
         layout: program.layout.placed.iter().map(layout_row).collect(),
         regime_transfer_ns: regime.filter(|_| multi).and_then(|r| r.transfer_ns),
@@ -87,11 +55,7 @@ fn measured(view: &View, bound: &BoundArm, program: &Program) -> ArmSummary {
         ns_per_op,
         slice_ns_per_op: slices(&view.workers(name, Some(headline))),
         ops_per_second: head.and_then(|r| r.ops_per_second),
-        workers: program
-            .workers
-            .iter()
-            .map(|w| worker_summary(view, name, w))
-            .collect(),
+        workers: program.workers.iter().map(|w| worker_summary(view, name, w)).collect(),
         locks: locks::summaries(program, &kept),
         roles,
         ..blank(view, bound)
@@ -116,11 +80,7 @@ fn blank(view: &View, bound: &BoundArm) -> ArmSummary {
         bytes: 0,
         layout: Vec::new(),
         regime_transfer_ns: None,
-        repetitions: RepetitionCount {
-            kept: 0,
-            spoiled: 0,
-            other_regime: 0,
-        },
+        repetitions: RepetitionCount { kept: 0, spoiled: 0, other_regime: 0 },
         lost_share: 0.0,
         other_regimes: Vec::new(),
         headline_role: view.headline_role(bound).name.clone(),
@@ -135,22 +95,15 @@ fn blank(view: &View, bound: &BoundArm) -> ArmSummary {
 }
 
 fn why_unresolved(view: &View, arm: &str, repetitions: RepetitionCount) -> String {
-    let RepetitionCount {
-        kept,
-        spoiled,
-        other_regime,
-    } = repetitions;
+    let RepetitionCount { kept, spoiled, other_regime } = repetitions;
     if kept + spoiled + other_regime == 0 {
         return "it was not run".to_owned();
     }
     let reasons: BTreeSet<&str> = (view.observations.iter().filter(|o| o.arm == arm))
         .flat_map(|o| o.spoiled.iter().map(String::as_str))
         .collect();
-    let spoiled_by = if reasons.is_empty() {
-        String::new()
-    } else {
-        format!(" ({})", Vec::from_iter(reasons).join(", "))
-    };
+    let spoiled_by =
+        if reasons.is_empty() { String::new() } else { format!(" ({})", Vec::from_iter(reasons).join(", ")) };
     format!(
         "{} counted in the headline regime, {FEWEST_BLOCKS} are needed; {spoiled} spoiled{spoiled_by}, {other_regime} \
          in other regimes",
@@ -184,27 +137,16 @@ fn layout_row(placed: &Placed) -> LayoutRow {
 
 fn repetitions(view: &View, arm: &str) -> RepetitionCount {
     let mut fates: BTreeMap<u32, &Observation> = BTreeMap::new();
-    fates.extend(
-        view.observations
-            .iter()
-            .filter(|o| o.arm == arm)
-            .map(|o| (o.block, o)),
-    );
+    fates.extend(view.observations.iter().filter(|o| o.arm == arm).map(|o| (o.block, o)));
     let kept = view.kept(arm).count() as u32;
     let spoiled = fates.values().filter(|o| !o.spoiled.is_empty()).count() as u32;
-    RepetitionCount {
-        kept,
-        spoiled,
-        other_regime: fates.len() as u32 - kept - spoiled,
-    }
+    RepetitionCount { kept, spoiled, other_regime: fates.len() as u32 - kept - spoiled }
 }
 
 /// Lost co-running time as a share of all window time, the workers' windows added up.
 pub(crate) fn lost_share<'a>(observations: impl Iterator<Item = &'a Observation>) -> f64 {
     // A worker that was away at an edge saw a window shorter than what it lost beside it.
-    let add = |(lost, all): (f64, f64), o: &Observation| {
-        (lost + o.lost_ns, all + o.window_ns.max(o.lost_ns))
-    };
+    let add = |(lost, all): (f64, f64), o: &Observation| (lost + o.lost_ns, all + o.window_ns.max(o.lost_ns));
     let (lost, all) = observations.fold((0.0, 0.0), add);
     if all > 0.0 { lost / all } else { 0.0 }
 }
@@ -215,25 +157,15 @@ fn other_regimes(view: &View, arm: &str, role: &str) -> Vec<OtherRegime> {
     let others = |o: &&Observation| o.arm == arm && o.spoiled.is_empty() && o.regime != headline;
     for observation in view.observations.iter().filter(others) {
         if let Some(regime) = observation.regime.filter(|_| observation.role == role) {
-            by_regime
-                .entry(regime)
-                .or_default()
-                .entry(observation.block)
-                .or_default()
-                .push(observation);
+            by_regime.entry(regime).or_default().entry(observation.block).or_default().push(observation);
         }
     }
     let one = |(regime, blocks): (u32, BTreeMap<u32, Vec<&Observation>>)| {
-        let series: Series = blocks
-            .iter()
-            .filter_map(|(block, w)| Some((*block, ns_per_op(w)?)))
-            .collect();
+        let series: Series = blocks.iter().filter_map(|(block, w)| Some((*block, ns_per_op(w)?))).collect();
         let alone = || median_of(series.values().copied()).map(interval::exact);
         Some(OtherRegime {
             transfer_ns: view.regimes.list[regime as usize].transfer_ns,
-            ns_per_op: view
-                .single(&series, &format!("{arm}/{role}/regime {regime}"))
-                .or_else(alone)?,
+            ns_per_op: view.single(&series, &format!("{arm}/{role}/regime {regime}")).or_else(alone)?,
             repetitions: blocks.len() as u32,
         })
     };
@@ -241,30 +173,17 @@ fn other_regimes(view: &View, arm: &str, role: &str) -> Vec<OtherRegime> {
 }
 
 fn slices(workers: &[&Observation]) -> Option<Quantiles> {
-    let mut all: Vec<f64> = workers
-        .iter()
-        .flat_map(|o| o.slice_ns_per_op.iter().copied())
-        .collect();
+    let mut all: Vec<f64> = workers.iter().flat_map(|o| o.slice_ns_per_op.iter().copied()).collect();
     all.sort_unstable_by(f64::total_cmp);
-    Some(Quantiles {
-        p10: quantile(&all, 0.1)?,
-        p50: quantile(&all, 0.5)?,
-        p90: quantile(&all, 0.9)?,
-    })
+    Some(Quantiles { p10: quantile(&all, 0.1)?, p50: quantile(&all, 0.5)?, p90: quantile(&all, 0.9)? })
 }
 
 fn role_summary(view: &View, bound: &BoundArm, role: &str) -> RoleSummary {
     let arm = &bound.arm.name;
-    let interval = |figure: Figure, name: &str| {
-        view.single(
-            &view.series(arm, role, figure),
-            &format!("{arm}/{role}/{name}"),
-        )
-    };
+    let interval =
+        |figure: Figure, name: &str| view.single(&view.series(arm, role, figure), &format!("{arm}/{role}/{name}"));
     let against = |solo| {
-        let baseline = view
-            .baseline(bound, role, solo)
-            .filter(|b| b.arm.name != *arm)?;
+        let baseline = view.baseline(bound, role, solo).filter(|b| b.arm.name != *arm)?;
         view.ratio(arm, &baseline.arm.name, role, ns_per_op)
     };
     let shared = matches!(bound.arm.kind, ArmKind::Variant | ArmKind::Control);
@@ -275,10 +194,7 @@ fn role_summary(view: &View, bound: &BoundArm, role: &str) -> RoleSummary {
         ops_per_second: interval(ops_per_second, "ops_per_second"),
         fairness_jain: median_of(view.series(arm, role, fairness_jain).into_values()),
         contention: match shared {
-            true => Contention {
-                solo: against(true),
-                unshared: against(false),
-            },
+            true => Contention { solo: against(true), unshared: against(false) },
             false => Contention::default(),
         },
         counters: counters::summaries(&view.workers(arm, Some(role))),
@@ -289,18 +205,9 @@ fn worker_summary(view: &View, arm: &str, worker: &WorkerProgram) -> WorkerSumma
     let index = worker.index.0;
     let interval = |figure: Figure, name: &str| {
         let own = |workers: &[&Observation]| {
-            figure(
-                &workers
-                    .iter()
-                    .copied()
-                    .filter(|o| o.worker == index)
-                    .collect::<Vec<_>>(),
-            )
+            figure(&workers.iter().copied().filter(|o| o.worker == index).collect::<Vec<_>>())
         };
-        view.single(
-            &view.series(arm, &worker.role_name, own),
-            &format!("{arm}/worker {index}/{name}"),
-        )
+        view.single(&view.series(arm, &worker.role_name, own), &format!("{arm}/worker {index}/{name}"))
     };
     WorkerSummary {
         index,
@@ -317,23 +224,13 @@ fn ratio_to_best(view: &View, bound: &BoundArm, arms: &[ArmSummary]) -> Option<I
     if !matches!(bound.arm.kind, ArmKind::Variant | ArmKind::Control) {
         return None;
     }
-    let names: BTreeSet<&str> = view
-        .variants()
-        .map(|(a, _)| a.arm.variant.as_str())
-        .collect();
-    let rival = |b: &BoundArm| {
-        b.arm.kind == ArmKind::Variant && (names.len() == 1 || b.arm.sweep == bound.arm.sweep)
-    };
+    let names: BTreeSet<&str> = view.variants().map(|(a, _)| a.arm.variant.as_str()).collect();
+    let rival = |b: &BoundArm| b.arm.kind == ArmKind::Variant && (names.len() == 1 || b.arm.sweep == bound.arm.sweep);
     let rivals = view.bound.arms.iter().zip(arms).filter(|(b, _)| rival(b));
     let timed = rivals.filter_map(|(_, summary)| Some((summary.ns_per_op?.median, summary)));
     let (_, best) = timed.min_by(|a, b| a.0.total_cmp(&b.0))?;
     if best.name == bound.arm.name {
         return Some(interval::exact(1.0));
     }
-    view.ratio(
-        &bound.arm.name,
-        &best.name,
-        &view.headline_role(bound).name,
-        ns_per_op,
-    )
+    view.ratio(&bound.arm.name, &best.name, &view.headline_role(bound).name, ns_per_op)
 }

@@ -4,9 +4,9 @@ use crate::mask::Clock;
 use crate::{Findings, analyse};
 use plan::step::{Action, Element, Step, Target};
 use plan::{
-    Arm, ArmKind, Bound, BoundArm, Case, Count, Cpu, CpuChoice, CpuId, Field, Layout, Lock,
-    LockKind, Measure, Nanos, Placed, PlacedLock, Placement, Plan, Program, Repetitions, Role,
-    Strategy, Topology, Width, WorkerIndex, WorkerProgram,
+    Arm, ArmKind, Bound, BoundArm, Case, Count, Cpu, CpuChoice, CpuId, Field, Layout, Lock, LockKind, Measure, Nanos,
+    Placed, PlacedLock, Placement, Plan, Program, Repetitions, Role, Strategy, Topology, Width, WorkerIndex,
+    WorkerProgram,
 };
 use record::{LockObservation, Observation, Slice, Trace};
 
@@ -24,21 +24,11 @@ pub(crate) struct Spot {
 impl Spot {
     pub(crate) fn data(field: &str, offset: u64, writers: &[u32], readers: &[u32]) -> Spot {
         let (writers, readers) = (writers.to_vec(), readers.to_vec());
-        Spot {
-            field: field.into(),
-            element: 0,
-            offset,
-            lock: false,
-            writers,
-            readers,
-        }
+        Spot { field: field.into(), element: 0, offset, lock: false, writers, readers }
     }
 
     pub(crate) fn lock(name: &str, offset: u64, writers: &[u32]) -> Spot {
-        Spot {
-            lock: true,
-            ..Spot::data(name, offset, writers, &[])
-        }
+        Spot { lock: true, ..Spot::data(name, offset, writers, &[]) }
     }
 
     pub(crate) fn placed(&self) -> Placed {
@@ -47,11 +37,7 @@ impl Spot {
             field: self.field.clone(),
             element: self.element,
             offset: self.offset,
-            bytes: if self.lock {
-                LockKind::Pthread.bytes()
-            } else {
-                8
-            },
+            bytes: if self.lock { LockKind::Pthread.bytes() } else { 8 },
             lock: self.lock,
             writers: workers(&self.writers),
             readers: workers(&self.readers),
@@ -86,10 +72,7 @@ pub(crate) fn program(spots: Vec<Spot>, roles: &[&str]) -> Program {
 
 /// Two workers of one role, each with a counter of its own, so many bytes apart.
 pub(crate) fn counters_program(stride: u64) -> Program {
-    let hit = |i: u32| Spot {
-        element: i,
-        ..Spot::data("hits", u64::from(i) * stride, &[i], &[])
-    };
+    let hit = |i: u32| Spot { element: i, ..Spot::data("hits", u64::from(i) * stride, &[i], &[]) };
     let mut program = program(vec![hit(0), hit(1)], &["counter"; 2]);
     program.layout.bytes = 2 * stride;
     program
@@ -97,15 +80,8 @@ pub(crate) fn counters_program(stride: u64) -> Program {
 
 /// As an `unshared` arm has it: a copy of lock `m` for each worker.
 pub(crate) fn twin_lock_program() -> Program {
-    let lock = |offset| PlacedLock {
-        name: "m".into(),
-        kind: LockKind::Pthread,
-        offset,
-    };
-    Program {
-        locks: vec![lock(0), lock(4096)],
-        ..counters_program(64)
-    }
+    let lock = |offset| PlacedLock { name: "m".into(), kind: LockKind::Pthread, offset };
+    Program { locks: vec![lock(0), lock(4096)], ..counters_program(64) }
 }
 
 /// A quiet worker: a window of 100 ms in slices of 0.5 ms at so many nanoseconds a pass.
@@ -172,12 +148,7 @@ pub(crate) fn observation(arm: &str, block: u32, worker: u32, ns_per_op: f64) ->
 }
 
 /// A worker's dealings with a lock: `all` waits, of which `kept` overlap no eviction; one handoff in ten.
-pub(crate) fn lock_observation(
-    lock: &str,
-    acquisitions: u64,
-    kept: &[u64],
-    all: &[u64],
-) -> LockObservation {
+pub(crate) fn lock_observation(lock: &str, acquisitions: u64, kept: &[u64], all: &[u64]) -> LockObservation {
     LockObservation {
         lock: lock.into(),
         acquisitions,
@@ -209,10 +180,7 @@ impl Bench {
     /// The same with these roles of one worker each, or one role of two.
     pub(crate) fn with_roles(variants: &[&str], roles: &[&str]) -> Bench {
         let case = case(roles);
-        let mut arms: Vec<BoundArm> = variants
-            .iter()
-            .map(|v| bound_arm(v, ArmKind::Variant, v, &case))
-            .collect();
+        let mut arms: Vec<BoundArm> = variants.iter().map(|v| bound_arm(v, ArmKind::Variant, v, &case)).collect();
         arms.push(bound_arm("control", ArmKind::Control, variants[0], &case));
         let measure = Measure {
             repetitions: Repetitions::Fixed(10),
@@ -222,36 +190,11 @@ impl Bench {
             headline_role: 0,
         };
         let text = || "test".to_owned();
-        let planned = arms
-            .iter()
-            .filter(|a| a.arm.kind == ArmKind::Variant)
-            .map(|a| a.arm.clone())
-            .collect();
-        let plan = Plan {
-            name: text(),
-            title: text(),
-            question: text(),
-            measure,
-            arms: planned,
-            expects: Vec::new(),
-        };
-        let cpu = |id| Cpu {
-            id: CpuId(id),
-            core: id,
-            llc: 0,
-            node: 0,
-            socket: 0,
-            usable: true,
-        };
-        let topology = Topology {
-            cpus: vec![cpu(0), cpu(1)],
-        };
-        Bench {
-            plan,
-            bound: Bound { arms },
-            topology,
-            observations: Vec::new(),
-        }
+        let planned = arms.iter().filter(|a| a.arm.kind == ArmKind::Variant).map(|a| a.arm.clone()).collect();
+        let plan = Plan { name: text(), title: text(), question: text(), measure, arms: planned, expects: Vec::new() };
+        let cpu = |id| Cpu { id: CpuId(id), core: id, llc: 0, node: 0, socket: 0, usable: true };
+        let topology = Topology { cpus: vec![cpu(0), cpu(1)] };
+        Bench { plan, bound: Bound { arms }, topology, observations: Vec::new() }
     }
 
     pub(crate) fn with_solo(self) -> Bench {
@@ -274,46 +217,25 @@ impl Bench {
     }
 
     pub(crate) fn with_layout(mut self, arm: &str, spots: Vec<Spot>) -> Bench {
-        let arm = self
-            .bound
-            .arms
-            .iter_mut()
-            .find(|a| a.arm.name == arm)
-            .unwrap();
+        let arm = self.bound.arms.iter_mut().find(|a| a.arm.name == arm).unwrap();
         let bytes = spots.iter().map(|s| s.offset + 8).max().unwrap();
         if let Ok(program) = &mut arm.program {
-            program.layout = Layout {
-                placed: spots.iter().map(Spot::placed).collect(),
-                bytes,
-            };
+            program.layout = Layout { placed: spots.iter().map(Spot::placed).collect(), bytes };
         }
         self
     }
 
     pub(crate) fn with_steps(mut self, arm: &str, text: &str) -> Bench {
-        let arm = self
-            .bound
-            .arms
-            .iter_mut()
-            .find(|a| a.arm.name == arm)
-            .unwrap();
+        let arm = self.bound.arms.iter_mut().find(|a| a.arm.name == arm).unwrap();
         arm.arm.case.roles[0].steps[0].text = text.into();
         self
     }
 
     pub(crate) fn with_lock(mut self, name: &str) -> Bench {
         for arm in &mut self.bound.arms {
-            arm.arm.case.locks.push(Lock {
-                name: name.into(),
-                kind: LockKind::Pthread,
-                at: None,
-            });
+            arm.arm.case.locks.push(Lock { name: name.into(), kind: LockKind::Pthread, at: None });
             if let Ok(program) = &mut arm.program {
-                program.locks.push(PlacedLock {
-                    name: name.into(),
-                    kind: LockKind::Pthread,
-                    offset: 0,
-                });
+                program.locks.push(PlacedLock { name: name.into(), kind: LockKind::Pthread, offset: 0 });
             }
         }
         self
@@ -342,26 +264,13 @@ impl Bench {
     }
 
     pub(crate) fn analyse(&mut self) -> Findings {
-        analyse(
-            &self.plan,
-            &self.bound,
-            &self.topology,
-            &mut self.observations,
-            7,
-        )
+        analyse(&self.plan, &self.bound, &self.topology, &mut self.observations, 7)
     }
 }
 
 fn case(roles: &[&str]) -> Case {
-    let target = Target {
-        field: 0,
-        element: Element::Me,
-    };
-    let step = Step {
-        every: 1,
-        action: Action::Add(target),
-        text: "add hits[me]".into(),
-    };
+    let target = Target { field: 0, element: Element::Me };
+    let step = Step { every: 1, action: Action::Add(target), text: "add hits[me]".into() };
     let role = |name: &&str| Role {
         name: (*name).into(),
         workers: if roles.len() == 1 { 2 } else { 1 },
@@ -369,32 +278,19 @@ fn case(roles: &[&str]) -> Case {
         steps: vec![step.clone()],
     };
     Case {
-        fields: vec![Field {
-            name: "hits".into(),
-            width: Width::U64,
-            count: Count::PerWorker,
-            at: None,
-        }],
+        fields: vec![Field { name: "hits".into(), width: Width::U64, count: Count::PerWorker, at: None }],
         locks: Vec::new(),
         roles: roles.iter().map(role).collect(),
-        placement: Placement {
-            strategy: Strategy::Packed,
-            shift: 0,
-        },
+        placement: Placement { strategy: Strategy::Packed, shift: 0 },
         oversubscribe: false,
     }
 }
 
 fn bound_arm(name: &str, kind: ArmKind, variant: &str, case: &Case) -> BoundArm {
-    let stride = variant
-        .strip_prefix("padded-")
-        .map_or(8, |n| n.parse().unwrap());
+    let stride = variant.strip_prefix("padded-").map_or(8, |n| n.parse().unwrap());
     let mut program = counters_program(stride);
     program.arm = name.into();
-    let roles = case
-        .roles
-        .iter()
-        .flat_map(|r| vec![r.name.clone(); r.workers as usize]);
+    let roles = case.roles.iter().flat_map(|r| vec![r.name.clone(); r.workers as usize]);
     for (worker, role) in program.workers.iter_mut().zip(roles) {
         worker.role_name = role;
     }
@@ -407,8 +303,5 @@ fn bound_arm(name: &str, kind: ArmKind, variant: &str, case: &Case) -> BoundArm 
         warm_up: Nanos(20_000_000),
         case: case.clone(),
     };
-    BoundArm {
-        arm,
-        program: Ok(program),
-    }
+    BoundArm { arm, program: Ok(program) }
 }

@@ -33,52 +33,26 @@ impl<'a> View<'a> {
     ) -> View<'a> {
         let mut kept: BTreeMap<&str, BTreeMap<u32, Vec<&Observation>>> = BTreeMap::new();
         let counts = |o: &&Observation| {
-            o.spoiled.is_empty()
-                && o.regime.is_some()
-                && o.regime == regimes.by_arm.get(&o.arm).copied()
+            o.spoiled.is_empty() && o.regime.is_some() && o.regime == regimes.by_arm.get(&o.arm).copied()
         };
         for observation in observations.iter().filter(counts) {
-            kept.entry(&observation.arm)
-                .or_default()
-                .entry(observation.block)
-                .or_default()
-                .push(observation);
+            kept.entry(&observation.arm).or_default().entry(observation.block).or_default().push(observation);
         }
         let (control, resolution) = (None, None);
-        let mut view = View {
-            plan,
-            bound,
-            topology,
-            observations,
-            regimes,
-            control,
-            resolution,
-            seed,
-            kept,
-        };
+        let mut view = View { plan, bound, topology, observations, regimes, control, resolution, seed, kept };
         view.control = view.control_ratio();
         view.resolution = view.control.map(|i| i.high.max(1.0 / i.low) - 1.0);
         view
     }
 
     fn control_ratio(&self) -> Option<Interval> {
-        let control = self
-            .bound
-            .arms
-            .iter()
-            .find(|a| a.arm.kind == ArmKind::Control)?;
+        let control = self.bound.arms.iter().find(|a| a.arm.kind == ArmKind::Control)?;
         let twin = |a: &&BoundArm| {
-            let same_point =
-                a.arm.variant == control.arm.variant && a.arm.sweep == control.arm.sweep;
+            let same_point = a.arm.variant == control.arm.variant && a.arm.sweep == control.arm.sweep;
             a.arm.kind == ArmKind::Variant && same_point
         };
         let twin = self.bound.arms.iter().find(twin)?;
-        self.ratio(
-            &control.arm.name,
-            &twin.arm.name,
-            &self.headline_role(twin).name,
-            figures::ns_per_op,
-        )
+        self.ratio(&control.arm.name, &twin.arm.name, &self.headline_role(twin).name, figures::ns_per_op)
     }
 
     /// The arm of that name.
@@ -88,11 +62,7 @@ impl<'a> View<'a> {
 
     /// The variants that this machine can place, each with its Program.
     pub(crate) fn variants(&self) -> impl Iterator<Item = (&'a BoundArm, &'a Program)> + use<'a> {
-        let variants = self
-            .bound
-            .arms
-            .iter()
-            .filter(|a| a.arm.kind == ArmKind::Variant);
+        let variants = self.bound.arms.iter().filter(|a| a.arm.kind == ArmKind::Variant);
         variants.filter_map(|a| a.program.as_ref().ok().map(|program| (a, program)))
     }
 
@@ -107,45 +77,27 @@ impl<'a> View<'a> {
 
     /// Repetitions of an arm that were run, whatever became of them.
     pub(crate) fn runs(&self, arm: &str) -> usize {
-        let blocks = self
-            .observations
-            .iter()
-            .filter(|o| o.arm == arm)
-            .map(|o| o.block);
+        let blocks = self.observations.iter().filter(|o| o.arm == arm).map(|o| o.block);
         blocks.collect::<std::collections::BTreeSet<_>>().len()
     }
 
     /// Kept repetitions of an arm, by block.
     pub(crate) fn kept(&self, arm: &str) -> impl Iterator<Item = (u32, &[&'a Observation])> {
-        self.kept
-            .get(arm)
-            .into_iter()
-            .flatten()
-            .map(|(block, workers)| (*block, workers.as_slice()))
+        self.kept.get(arm).into_iter().flatten().map(|(block, workers)| (*block, workers.as_slice()))
     }
 
     /// Kept observations of the workers of one role (all roles with `None`) of an arm.
     pub(crate) fn workers(&self, arm: &str, role: Option<&str>) -> Vec<&'a Observation> {
-        let all = self
-            .kept(arm)
-            .flat_map(|(_, workers)| workers.iter().copied());
-        all.filter(|o| role.is_none_or(|role| o.role == role))
-            .collect()
+        let all = self.kept(arm).flat_map(|(_, workers)| workers.iter().copied());
+        all.filter(|o| role.is_none_or(|role| o.role == role)).collect()
     }
 
     /// A figure of one role by block.
-    pub(crate) fn series(
-        &self,
-        arm: &str,
-        role: &str,
-        figure: impl Fn(&[&'a Observation]) -> Option<f64>,
-    ) -> Series {
+    pub(crate) fn series(&self, arm: &str, role: &str, figure: impl Fn(&[&'a Observation]) -> Option<f64>) -> Series {
         let of_role = |workers: &[&'a Observation]| -> Vec<&'a Observation> {
             workers.iter().copied().filter(|o| o.role == role).collect()
         };
-        self.kept(arm)
-            .filter_map(|(block, workers)| Some((block, figure(&of_role(workers))?)))
-            .collect()
+        self.kept(arm).filter_map(|(block, workers)| Some((block, figure(&of_role(workers))?))).collect()
     }
 
     /// The median of a series, and its interval; `name` names the figure for the generator of the resamples.
@@ -160,17 +112,8 @@ impl<'a> View<'a> {
     }
 
     /// The ratio of one role's figure in two arms.
-    pub(crate) fn ratio(
-        &self,
-        left: &str,
-        right: &str,
-        role: &str,
-        figure: Figure,
-    ) -> Option<Interval> {
-        let (l, r) = (
-            self.series(left, role, figure),
-            self.series(right, role, figure),
-        );
+    pub(crate) fn ratio(&self, left: &str, right: &str, role: &str, figure: Figure) -> Option<Interval> {
+        let (l, r) = (self.series(left, role, figure), self.series(right, role, figure));
         self.ratio_of(&l, &r, &format!("{left}/{right}/{role}"))
     }
 
@@ -179,8 +122,7 @@ impl<'a> View<'a> {
     pub(crate) fn baseline(&self, arm: &BoundArm, role: &str, solo: bool) -> Option<&'a BoundArm> {
         let fits = |b: &&BoundArm| match b.arm.kind {
             ArmKind::Solo { role: index } => {
-                solo && b.arm.case.roles[index].name == role
-                    && same_steps(&b.arm.case.roles[index], arm)
+                solo && b.arm.case.roles[index].name == role && same_steps(&b.arm.case.roles[index], arm)
             }
             ArmKind::Unshared => !solo && same_work(b, arm),
             _ => false,
@@ -189,27 +131,18 @@ impl<'a> View<'a> {
             let kinds = |a: &BoundArm| a.arm.case.locks.iter().map(|l| l.kind).collect::<Vec<_>>();
             kinds(b) == kinds(arm)
         };
-        self.bound
-            .arms
-            .iter()
-            .filter(|b| b.program.is_ok() && same_locks(b))
-            .find(fits)
+        self.bound.arms.iter().filter(|b| b.program.is_ok() && same_locks(b)).find(fits)
     }
 }
 
 fn same_steps(role: &Role, arm: &BoundArm) -> bool {
-    arm.arm
-        .case
-        .roles
-        .iter()
-        .any(|r| r.name == role.name && r.steps == role.steps)
+    arm.arm.case.roles.iter().any(|r| r.name == role.name && r.steps == role.steps)
 }
 
 /// Whether two arms run the same roles, steps and numbers of workers, so that only where things lie, or what is shared,
 /// tells them apart.
 pub(crate) fn same_work(a: &BoundArm, b: &BoundArm) -> bool {
-    let alike =
-        |(x, y): (&Role, &Role)| x.name == y.name && x.workers == y.workers && x.steps == y.steps;
+    let alike = |(x, y): (&Role, &Role)| x.name == y.name && x.workers == y.workers && x.steps == y.steps;
     let (a, b) = (&a.arm.case.roles, &b.arm.case.roles);
     a.len() == b.len() && a.iter().zip(b).all(alike)
 }

@@ -20,22 +20,13 @@ pub(crate) fn interval(i: Interval) -> String {
     if i.low == i.high {
         return figure(i.median);
     }
-    format!(
-        "{} (interval {} to {})",
-        figure(i.median),
-        figure(i.low),
-        figure(i.high)
-    )
+    format!("{} (interval {} to {})", figure(i.median), figure(i.low), figure(i.high))
 }
 
 /// A share as a percentage: `12 %`, `0.4 %`.
 pub(crate) fn percent(share: f64) -> String {
     let percent = share * 100.0;
-    if percent >= 10.0 {
-        format!("{percent:.0} %")
-    } else {
-        format!("{percent:.1} %")
-    }
+    if percent >= 10.0 { format!("{percent:.0} %") } else { format!("{percent:.1} %") }
 }
 
 /// `a`, `a and b`, `a, b and c`, each in backticks.
@@ -50,11 +41,7 @@ pub(crate) fn list<S: AsRef<str>>(names: &[S]) -> String {
 
 /// `1 block`, `3 blocks`.
 pub(crate) fn count(n: usize, noun: &str) -> String {
-    if n == 1 {
-        format!("1 {noun}")
-    } else {
-        format!("{n} {noun}s")
-    }
+    if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
 }
 
 #[cfg(test)]
@@ -67,10 +54,7 @@ mod tests {
             [0.3344, 2.349, 41.21, 1203.4, 0.0, 0.00002].map(figure),
             ["0.334", "2.35", "41.2", "1203", "0.000", "2.0e-5"]
         );
-        assert_eq!(
-            [0.004, 0.061, 0.45].map(percent),
-            ["0.4 %", "6.1 %", "45 %"]
-        );
+        assert_eq!([0.004, 0.061, 0.45].map(percent), ["0.4 %", "6.1 %", "45 %"]);
     }
 
     #[test]
@@ -78,9 +62,6 @@ mod tests {
         assert_eq!(list::<&str>(&[]), "");
         assert_eq!(list(&["a"]), "`a`");
         assert_eq!(list(&["a", "b", "c"]), "`a`, `b` and `c`");
-        assert_eq!(
-            [count(1, "block"), count(3, "block")],
-            ["1 block", "3 blocks"]
-        );
+        assert_eq!([count(1, "block"), count(3, "block")], ["1 block", "3 blocks"]);
     }
 }

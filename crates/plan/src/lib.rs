@@ -17,7 +17,7 @@ pub mod step;
 pub mod topology;
 pub mod units;
 
-pub use bind::{BindError, Bound, BoundArm, NotApplicable};
+pub use bind::{BindError, Bound, BoundArm, NotApplicable, bind};
 pub use placement::{Item, Layout, Placed, Placement, PlacementError, Strategy};
 pub use program::{AccessKind, Address, Op, OpKind, PlacedLock, Program, WorkerProgram};
 pub use scenario::{

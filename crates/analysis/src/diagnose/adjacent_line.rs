@@ -15,17 +15,8 @@ pub(super) fn find(view: &View) -> Option<(f64, Diagnosis)> {
     for (arm, program) in view.variants() {
         let elements = paired(program);
         let roles = lines::roles(program, &elements);
-        if let Some(cost) = cost::worst(
-            roles
-                .iter()
-                .map(|role| pair_cost(view, arm, program, &elements, role)),
-        ) {
-            found.push(Sick {
-                arm,
-                program,
-                elements,
-                cost,
-            });
+        if let Some(cost) = cost::worst(roles.iter().map(|role| pair_cost(view, arm, program, &elements, role))) {
+            found.push(Sick { arm, program, elements, cost });
         }
     }
     report(view, found, words)
@@ -33,28 +24,17 @@ pub(super) fn find(view: &View) -> Option<(f64, Diagnosis)> {
 
 /// Elements in conflict across the two lines of a pair. Truly shared ones move anyway.
 fn paired(program: &Program) -> Vec<&Placed> {
-    let all: Vec<&Placed> = lines::data(program)
-        .filter(|e| !lines::truly_shared(e))
-        .collect();
+    let all: Vec<&Placed> = lines::data(program).filter(|e| !lines::truly_shared(e)).collect();
     let across = |a: &Placed, b: &Placed| {
         let pair_alone = lines::meet(a, b, LINE_PAIR_BYTES) && !lines::meet(a, b, CACHE_LINE_BYTES);
         pair_alone && lines::in_conflict(a, b)
     };
-    all.iter()
-        .copied()
-        .filter(|a| all.iter().any(|b| across(a, b)))
-        .collect()
+    all.iter().copied().filter(|a| all.iter().any(|b| across(a, b))).collect()
 }
 
 /// What a role pays as against variants in which the same work finds these elements on pairs of their own, and every
 /// line is shared as it is here, so that nothing else explains the difference.
-fn pair_cost(
-    view: &View,
-    arm: &BoundArm,
-    program: &Program,
-    elements: &[&Placed],
-    role: &str,
-) -> Option<Cost> {
+fn pair_cost(view: &View, arm: &BoundArm, program: &Program, elements: &[&Placed], role: &str) -> Option<Cost> {
     let on_lines = lines::conflicts(program, CACHE_LINE_BYTES);
     let cures = |(other, parted): &(&BoundArm, &Program)| {
         other.arm.name != arm.arm.name
@@ -62,12 +42,7 @@ fn pair_cost(
             && lines::apart(parted, elements, LINE_PAIR_BYTES)
             && lines::conflicts(parted, CACHE_LINE_BYTES) == on_lines
     };
-    cost::against_cured(
-        view,
-        arm,
-        role,
-        &view.variants().filter(cures).collect::<Vec<_>>(),
-    )
+    cost::against_cured(view, arm, role, &view.variants().filter(cures).collect::<Vec<_>>())
 }
 
 fn words(sick: &Sick) -> Words {
@@ -83,8 +58,9 @@ fn words(sick: &Sick) -> Words {
             figure(cost.ratio.median),
             cost.against
         ),
-        cure: "Keep different workers' data 128 bytes apart: `placement = { pad = 128 }` here, `alignas(128)` in C and \
+        cure:
+            "Keep different workers' data 128 bytes apart: `placement = { pad = 128 }` here, `alignas(128)` in C and \
                C++, `#[repr(align(128))]` (or crossbeam's `CachePadded`) in Rust."
-            .to_owned(),
+                .to_owned(),
     }
 }

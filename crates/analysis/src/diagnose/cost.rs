@@ -29,69 +29,34 @@ pub(super) fn threshold(view: &View) -> f64 {
 
 /// What `role` pays in `sick` as against the variants that hold the cure. Of those that gain alike (within the
 /// threshold of the best) the smallest layout is taken: more memory for no more speed is no advice.
-pub(super) fn against_cured(
-    view: &View,
-    sick: &BoundArm,
-    role: &str,
-    cured: &[(&BoundArm, &Program)],
-) -> Option<Cost> {
+pub(super) fn against_cured(view: &View, sick: &BoundArm, role: &str, cured: &[(&BoundArm, &Program)]) -> Option<Cost> {
     let threshold = threshold(view);
     let compared = cured.iter().filter_map(|(arm, program)| {
         let ratio = view.ratio(&sick.arm.name, &arm.arm.name, role, ns_per_op)?;
         (ratio.low > threshold).then_some((ratio, program.layout.bytes, &arm.arm.name))
     });
     let beyond: Vec<_> = compared.collect();
-    let best = beyond
-        .iter()
-        .map(|(ratio, ..)| ratio.median)
-        .reduce(f64::max)?;
-    let alike = beyond
-        .into_iter()
-        .filter(|(ratio, ..)| ratio.median * threshold >= best);
-    let (ratio, _, arm) =
-        alike.min_by(|a, b| a.1.cmp(&b.1).then(b.0.median.total_cmp(&a.0.median)))?;
-    let gain = Some(Gain {
-        arm: arm.clone(),
-        ratio,
-    });
-    Some(Cost {
-        role: role.to_owned(),
-        against: arm.clone(),
-        ratio,
-        gain,
-    })
+    let best = beyond.iter().map(|(ratio, ..)| ratio.median).reduce(f64::max)?;
+    let alike = beyond.into_iter().filter(|(ratio, ..)| ratio.median * threshold >= best);
+    let (ratio, _, arm) = alike.min_by(|a, b| a.1.cmp(&b.1).then(b.0.median.total_cmp(&a.0.median)))?;
+    let gain = Some(Gain { arm: arm.clone(), ratio });
+    Some(Cost { role: role.to_owned(), against: arm.clone(), ratio, gain })
 }
 
 /// What `role` pays in `sick` as against a copy of everything for each worker.
 pub(super) fn against_unshared(view: &View, sick: &BoundArm, role: &str) -> Option<Cost> {
     let unshared = view.baseline(sick, role, false)?;
     let ratio = view.ratio(&sick.arm.name, &unshared.arm.name, role, ns_per_op)?;
-    let cost = Cost {
-        role: role.to_owned(),
-        against: unshared.arm.name.clone(),
-        ratio,
-        gain: None,
-    };
+    let cost = Cost { role: role.to_owned(), against: unshared.arm.name.clone(), ratio, gain: None };
     (ratio.low > threshold(view)).then_some(cost)
 }
 
 /// Whether some of the variants could be compared at all.
-pub(super) fn comparable(
-    view: &View,
-    sick: &BoundArm,
-    role: &str,
-    cured: &[(&BoundArm, &Program)],
-) -> bool {
-    cured.iter().any(|(arm, _)| {
-        view.ratio(&sick.arm.name, &arm.arm.name, role, ns_per_op)
-            .is_some()
-    })
+pub(super) fn comparable(view: &View, sick: &BoundArm, role: &str, cured: &[(&BoundArm, &Program)]) -> bool {
+    cured.iter().any(|(arm, _)| view.ratio(&sick.arm.name, &arm.arm.name, role, ns_per_op).is_some())
 }
 
 /// The costliest of several roles' costs.
 pub(super) fn worst(costs: impl IntoIterator<Item = Option<Cost>>) -> Option<Cost> {
-    costs
-        .into_iter()
-        .flatten()
-        .max_by(|a, b| a.ratio.median.total_cmp(&b.ratio.median))
+    costs.into_iter().flatten().max_by(|a, b| a.ratio.median.total_cmp(&b.ratio.median))
 }

@@ -18,21 +18,9 @@ pub(super) fn of(view: &View, sick: &Sick) -> Vec<Evidence> {
     let mut all = vec![
         figure(view, sick_arm, role),
         figure(view, other, role),
-        measured(
-            format!("`{role}` in `{sick_arm}` over `{other}`"),
-            sick.cost.ratio.median,
-            "times",
-        ),
-        measured(
-            format!("`{role}` in `{sick_arm}` over `{other}`, low end"),
-            sick.cost.ratio.low,
-            "times",
-        ),
-        measured(
-            "what the ratio had to exceed".to_owned(),
-            cost::threshold(view),
-            "times",
-        ),
+        measured(format!("`{role}` in `{sick_arm}` over `{other}`"), sick.cost.ratio.median, "times"),
+        measured(format!("`{role}` in `{sick_arm}` over `{other}`, low end"), sick.cost.ratio.low, "times"),
+        measured("what the ratio had to exceed".to_owned(), cost::threshold(view), "times"),
     ];
     let names = lines::element_names(sick.program, &sick.elements);
     for (element, name) in sick.elements.iter().zip(names).take(MOST_ELEMENTS) {
@@ -51,12 +39,7 @@ pub(super) fn of(view: &View, sick: &Sick) -> Vec<Evidence> {
 }
 
 pub(super) fn evidence(name: String, value: Option<f64>, unit: &str, source: &str) -> Evidence {
-    Evidence {
-        name,
-        value,
-        unit: unit.to_owned(),
-        source: source.to_owned(),
-    }
+    Evidence { name, value, unit: unit.to_owned(), source: source.to_owned() }
 }
 
 fn measured(name: String, value: f64, unit: &str) -> Evidence {
@@ -66,11 +49,7 @@ fn measured(name: String, value: f64, unit: &str) -> Evidence {
 fn figure(view: &View, arm: &str, role: &str) -> Evidence {
     let name = format!("ns_per_op of `{role}` in `{arm}`");
     let median = crate::stats::median_of(view.series(arm, role, ns_per_op).into_values());
-    let source = if median.is_some() {
-        "measured"
-    } else {
-        "missing: no repetition counted"
-    };
+    let source = if median.is_some() { "measured" } else { "missing: no repetition counted" };
     evidence(name, median, "ns", source)
 }
 
@@ -89,23 +68,10 @@ pub(super) fn resolution(view: &View) -> Evidence {
 }
 
 fn transfer(view: &View, arm: &str) -> Evidence {
-    let regime = view
-        .regimes
-        .by_arm
-        .get(arm)
-        .map(|number| &view.regimes.list[*number as usize]);
+    let regime = view.regimes.by_arm.get(arm).map(|number| &view.regimes.list[*number as usize]);
     let transfer_ns = regime.and_then(|r| r.transfer_ns);
-    let source = if transfer_ns.is_some() {
-        "measured"
-    } else {
-        "missing: no two workers run on different CPUs"
-    };
-    evidence(
-        "one-way transfer of a line between the workers' CPUs".to_owned(),
-        transfer_ns,
-        "ns",
-        source,
-    )
+    let source = if transfer_ns.is_some() { "measured" } else { "missing: no two workers run on different CPUs" };
+    evidence("one-way transfer of a line between the workers' CPUs".to_owned(), transfer_ns, "ns", source)
 }
 
 fn counter(view: &View, arm: &str, role: &str) -> Evidence {
@@ -114,10 +80,5 @@ fn counter(view: &View, arm: &str, role: &str) -> Evidence {
         None => "measured".to_owned(),
         Some(why) => format!("missing: {TELLING_COUNTER}: {why}"),
     };
-    evidence(
-        format!("{TELLING_COUNTER} per pass of `{role}` in `{arm}`"),
-        count.per_op,
-        "per op",
-        &source,
-    )
+    evidence(format!("{TELLING_COUNTER} per pass of `{role}` in `{arm}`"), count.per_op, "per op", &source)
 }

@@ -12,12 +12,7 @@ pub(super) fn find(view: &View) -> Option<(f64, Diagnosis)> {
     for (arm, program) in view.variants() {
         for elements in lines::falsely_shared(program) {
             if let Some(cost) = writers_cost(view, arm, program, &elements) {
-                found.push(Sick {
-                    arm,
-                    program,
-                    elements,
-                    cost,
-                });
+                found.push(Sick { arm, program, elements, cost });
             }
         }
     }
@@ -39,9 +34,7 @@ fn writers_cost(view: &View, arm: &BoundArm, program: &Program, line: &[&Placed]
 /// as against `unshared` where there is no such variant.
 pub(super) fn line_cost(view: &View, arm: &BoundArm, line: &[&Placed], role: &str) -> Option<Cost> {
     let cures = |(other, program): &(&BoundArm, &Program)| {
-        other.arm.name != arm.arm.name
-            && same_work(other, arm)
-            && lines::apart(program, line, CACHE_LINE_BYTES)
+        other.arm.name != arm.arm.name && same_work(other, arm) && lines::apart(program, line, CACHE_LINE_BYTES)
     };
     let cured: Vec<_> = view.variants().filter(cures).collect();
     match cost::comparable(view, arm, role, &cured) {

@@ -12,20 +12,11 @@ pub(super) fn id(element: &Placed) -> Id<'_> {
 
 /// Elements that some worker touches, locks left out.
 pub(super) fn data(program: &Program) -> impl Iterator<Item = &Placed> {
-    program
-        .layout
-        .placed
-        .iter()
-        .filter(|p| !p.lock && !(p.writers.is_empty() && p.readers.is_empty()))
+    program.layout.placed.iter().filter(|p| !p.lock && !(p.writers.is_empty() && p.readers.is_empty()))
 }
 
 pub(super) fn touchers(element: &Placed) -> BTreeSet<WorkerIndex> {
-    element
-        .writers
-        .iter()
-        .chain(&element.readers)
-        .copied()
-        .collect()
+    element.writers.iter().chain(&element.readers).copied().collect()
 }
 
 /// One worker writes it and another touches it.
@@ -57,12 +48,10 @@ pub(super) fn meet(a: &Placed, b: &Placed, granule: u64) -> bool {
 pub(super) fn falsely_shared(program: &Program) -> Vec<Vec<&Placed>> {
     let mut lines: BTreeMap<u64, Vec<&Placed>> = BTreeMap::new();
     for element in data(program) {
-        blocks(element, CACHE_LINE_BYTES)
-            .for_each(|line| lines.entry(line).or_default().push(element));
+        blocks(element, CACHE_LINE_BYTES).for_each(|line| lines.entry(line).or_default().push(element));
     }
     let false_only = |line: &Vec<&Placed>| {
-        !line.iter().any(|e| truly_shared(e))
-            && line.iter().any(|a| line.iter().any(|b| in_conflict(a, b)))
+        !line.iter().any(|e| truly_shared(e)) && line.iter().any(|a| line.iter().any(|b| in_conflict(a, b)))
     };
     lines.into_values().filter(false_only).collect()
 }
@@ -72,9 +61,7 @@ pub(super) fn conflicts(program: &Program, granule: u64) -> BTreeSet<(Id<'_>, Id
     let all: Vec<&Placed> = data(program).collect();
     let mut pairs = BTreeSet::new();
     for a in &all {
-        let with = all
-            .iter()
-            .filter(|b| id(a) < id(b) && in_conflict(a, b) && meet(a, b, granule));
+        let with = all.iter().filter(|b| id(a) < id(b) && in_conflict(a, b) && meet(a, b, granule));
         pairs.extend(with.map(|b| (id(a), id(b))));
     }
     pairs
@@ -82,45 +69,23 @@ pub(super) fn conflicts(program: &Program, granule: u64) -> BTreeSet<(Id<'_>, Id
 
 /// Whether `program` holds all these elements, and none in conflict with another on one block of `granule` bytes.
 pub(super) fn apart(program: &Program, elements: &[&Placed], granule: u64) -> bool {
-    let there: Option<Vec<&Placed>> = elements
-        .iter()
-        .map(|e| data(program).find(|p| id(p) == id(e)))
-        .collect();
-    there.is_some_and(|there| {
-        !there.iter().any(|a| {
-            there
-                .iter()
-                .any(|b| in_conflict(a, b) && meet(a, b, granule))
-        })
-    })
+    let there: Option<Vec<&Placed>> = elements.iter().map(|e| data(program).find(|p| id(p) == id(e))).collect();
+    there.is_some_and(|there| !there.iter().any(|a| there.iter().any(|b| in_conflict(a, b) && meet(a, b, granule))))
 }
 
 /// The roles whose workers touch the elements, in the order of the workers.
 pub(super) fn roles(program: &Program, elements: &[&Placed]) -> Vec<String> {
-    roles_of(
-        program,
-        &elements.iter().flat_map(|e| touchers(e)).collect(),
-    )
+    roles_of(program, &elements.iter().flat_map(|e| touchers(e)).collect())
 }
 
 /// The roles whose workers write one of the elements.
 pub(super) fn writing_roles(program: &Program, elements: &[&Placed]) -> Vec<String> {
-    roles_of(
-        program,
-        &elements
-            .iter()
-            .flat_map(|e| e.writers.iter().copied())
-            .collect(),
-    )
+    roles_of(program, &elements.iter().flat_map(|e| e.writers.iter().copied()).collect())
 }
 
 fn roles_of(program: &Program, workers: &BTreeSet<WorkerIndex>) -> Vec<String> {
     let mut roles: Vec<String> = Vec::new();
-    for worker in program
-        .workers
-        .iter()
-        .filter(|w| workers.contains(&w.index))
-    {
+    for worker in program.workers.iter().filter(|w| workers.contains(&w.index)) {
         if !roles.contains(&worker.role_name) {
             roles.push(worker.role_name.clone());
         }
@@ -130,15 +95,7 @@ fn roles_of(program: &Program, workers: &BTreeSet<WorkerIndex>) -> Vec<String> {
 
 /// Elements as sentences name them: `hits[0]`, and `total` where the field has no other element.
 pub(super) fn element_names(program: &Program, elements: &[&Placed]) -> Vec<String> {
-    let array = |field: &str| {
-        program
-            .layout
-            .placed
-            .iter()
-            .filter(|p| p.field == field)
-            .count()
-            > 1
-    };
+    let array = |field: &str| program.layout.placed.iter().filter(|p| p.field == field).count() > 1;
     let name = |e: &&Placed| match array(&e.field) {
         true => format!("{}[{}]", e.field, e.element),
         false => e.field.clone(),
@@ -157,18 +114,9 @@ mod tests {
         let conflict = |a, b| in_conflict(&a, &b);
         assert!(conflict(placed(&[0], &[], "a"), placed(&[1], &[], "b")));
         assert!(conflict(placed(&[], &[1], "a"), placed(&[0], &[], "b")));
-        assert!(
-            !conflict(placed(&[0], &[], "a"), placed(&[0], &[], "b")),
-            "one worker"
-        );
-        assert!(
-            !conflict(placed(&[], &[0], "a"), placed(&[], &[1], "b")),
-            "nobody writes"
-        );
-        assert!(
-            !conflict(placed(&[0], &[], "a"), placed(&[0], &[], "a")),
-            "one element"
-        );
+        assert!(!conflict(placed(&[0], &[], "a"), placed(&[0], &[], "b")), "one worker");
+        assert!(!conflict(placed(&[], &[0], "a"), placed(&[], &[1], "b")), "nobody writes");
+        assert!(!conflict(placed(&[0], &[], "a"), placed(&[0], &[], "a")), "one element");
     }
 
     #[test]
@@ -177,33 +125,19 @@ mod tests {
         wide.bytes = 8;
         let next = Spot::data("next", 120, &[1], &[]).placed();
         assert!(meet(&wide, &next, 64));
-        let program = program(
-            vec![
-                Spot::data("wide", 60, &[0], &[]),
-                Spot::data("next", 120, &[1], &[]),
-            ],
-            &["counter"; 2],
-        );
+        let program =
+            program(vec![Spot::data("wide", 60, &[0], &[]), Spot::data("next", 120, &[1], &[])], &["counter"; 2]);
         assert_eq!(falsely_shared(&program).len(), 1);
     }
 
     #[test]
     fn elements_are_apart_by_the_granule_asked_for() {
-        let program = program(
-            vec![
-                Spot::data("a", 0, &[0], &[]),
-                Spot::data("b", 64, &[1], &[]),
-            ],
-            &["counter"; 2],
-        );
+        let program = program(vec![Spot::data("a", 0, &[0], &[]), Spot::data("b", 64, &[1], &[])], &["counter"; 2]);
         let elements: Vec<&Placed> = data(&program).collect();
         assert!(apart(&program, &elements, 64));
         assert!(!apart(&program, &elements, 128));
         assert_eq!(conflicts(&program, 128).len(), 1);
         let stranger = Spot::data("c", 0, &[0], &[]).placed();
-        assert!(
-            !apart(&program, &[&stranger], 64),
-            "an element that is not there is nowhere apart"
-        );
+        assert!(!apart(&program, &[&stranger], 64), "an element that is not there is nowhere apart");
     }
 }

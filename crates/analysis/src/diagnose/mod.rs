@@ -22,12 +22,7 @@ use std::collections::BTreeSet;
 
 /// What is wrong, most severe first; at most one diagnosis a kind, and `none` where no rule fires.
 pub(crate) fn diagnose(view: &View, arms: &[ArmSummary]) -> Vec<Diagnosis> {
-    let rules = [
-        false_sharing::find,
-        true_sharing::find,
-        reader_invalidation::find,
-        adjacent_line::find,
-    ];
+    let rules = [false_sharing::find, true_sharing::find, reader_invalidation::find, adjacent_line::find];
     let mut found: Vec<(f64, Diagnosis)> = rules.iter().filter_map(|rule| rule(view)).collect();
     found.sort_by(|a, b| b.0.total_cmp(&a.0));
     match found.is_empty() {
@@ -52,11 +47,7 @@ struct Words {
 }
 
 /// A rule's findings as one diagnosis of the worst of them, with its cost: the other variants it was seen in are named.
-fn report(
-    view: &View,
-    mut found: Vec<Sick>,
-    words: impl Fn(&Sick) -> Words,
-) -> Option<(f64, Diagnosis)> {
+fn report(view: &View, mut found: Vec<Sick>, words: impl Fn(&Sick) -> Words) -> Option<(f64, Diagnosis)> {
     found.sort_by(|a, b| b.cost.ratio.median.total_cmp(&a.cost.ratio.median));
     let worst = found.first()?;
     let mut arms: Vec<String> = Vec::new();
@@ -65,12 +56,8 @@ fn report(
             arms.push(sick.arm.arm.name.clone());
         }
     }
-    let same_arm = found
-        .iter()
-        .filter(|s| s.arm.arm.name == worst.arm.arm.name);
-    let fields: BTreeSet<&str> = same_arm
-        .flat_map(|s| s.elements.iter().map(|e| e.field.as_str()))
-        .collect();
+    let same_arm = found.iter().filter(|s| s.arm.arm.name == worst.arm.arm.name);
+    let fields: BTreeSet<&str> = same_arm.flat_map(|s| s.elements.iter().map(|e| e.field.as_str())).collect();
     let Words { kind, text, cure } = words(worst);
     let diagnosis = Diagnosis {
         kind: kind.to_owned(),
@@ -109,10 +96,7 @@ mod tests {
     }
 
     fn spots(offsets: [u64; 2], first: (&[u32], &[u32]), second: (&[u32], &[u32])) -> Vec<Spot> {
-        vec![
-            Spot::data("a", offsets[0], first.0, first.1),
-            Spot::data("b", offsets[1], second.0, second.1),
-        ]
+        vec![Spot::data("a", offsets[0], first.0, first.1), Spot::data("b", offsets[1], second.0, second.1)]
     }
 
     /// Two writers of their own words, packed or apart.
@@ -120,11 +104,7 @@ mod tests {
         let mut bench = Bench::new(&["packed", "padded-64", "padded-128"]);
         bench.run(10, |arm, block| {
             let drift = 1.0 + 0.02 * f64::from(block % 5);
-            if arm == "packed" || arm == "control" {
-                packed_ns * drift
-            } else {
-                padded_ns * drift
-            }
+            if arm == "packed" || arm == "control" { packed_ns * drift } else { padded_ns * drift }
         });
         bench
     }
@@ -134,25 +114,15 @@ mod tests {
         let found = two_writers(23.0, 2.3).analyse().diagnosis;
         assert_eq!(kinds(&found), ["false_sharing"]);
         let one = &found[0];
-        assert_eq!(
-            (one.severity, one.arms.as_slice()),
-            (Severity::High, ["packed".to_owned()].as_slice())
-        );
+        assert_eq!((one.severity, one.arms.as_slice()), (Severity::High, ["packed".to_owned()].as_slice()));
         assert_eq!(
             (one.fields.as_slice(), one.roles.as_slice()),
-            (
-                ["hits".to_owned()].as_slice(),
-                ["counter".to_owned()].as_slice()
-            )
+            (["hits".to_owned()].as_slice(), ["counter".to_owned()].as_slice())
         );
         let gain = one.expected_gain.as_ref().unwrap();
         assert_eq!(gain.arm, "padded-64", "128 bytes buy nothing more");
         assert!((gain.ratio.median - 10.0).abs() < 1e-6);
-        assert!(
-            one.text.contains("`hits[0]` and `hits[1]`") && one.text.contains("10.0 times"),
-            "{}",
-            one.text
-        );
+        assert!(one.text.contains("`hits[0]` and `hits[1]`") && one.text.contains("10.0 times"), "{}", one.text);
     }
 
     #[test]
@@ -174,13 +144,7 @@ mod tests {
     #[test]
     fn unshared_alone_proves_false_sharing_but_holds_no_cure() {
         let mut bench = Bench::new(&["packed"]).with_unshared();
-        bench.run(10, |arm, _| {
-            if arm.starts_with("unshared") {
-                2.0
-            } else {
-                20.0
-            }
-        });
+        bench.run(10, |arm, _| if arm.starts_with("unshared") { 2.0 } else { 20.0 });
         let found = bench.analyse().diagnosis;
         assert_eq!(kinds(&found), ["false_sharing"]);
         assert_eq!(found[0].expected_gain, None);
@@ -190,24 +154,11 @@ mod tests {
     fn missing_counters_are_named_in_the_evidence_with_the_reason() {
         let mut bench = two_writers(23.0, 2.3);
         for o in &mut bench.observations {
-            o.counters.insert(
-                "l1d_load_misses".into(),
-                Reading::Unsupported {
-                    why: "no PMU here".into(),
-                },
-            );
+            o.counters.insert("l1d_load_misses".into(), Reading::Unsupported { why: "no PMU here".into() });
         }
         let found = bench.analyse().diagnosis;
-        let missing: Vec<_> = found[0]
-            .evidence
-            .iter()
-            .filter(|e| e.source.starts_with("missing"))
-            .collect();
-        assert!(
-            missing
-                .iter()
-                .any(|e| e.source == "missing: l1d_load_misses: no PMU here" && e.value.is_none())
-        );
+        let missing: Vec<_> = found[0].evidence.iter().filter(|e| e.source.starts_with("missing")).collect();
+        assert!(missing.iter().any(|e| e.source == "missing: l1d_load_misses: no PMU here" && e.value.is_none()));
         assert!(
             found[0].evidence.iter().any(|e| e.source == "layout")
                 && found[0].evidence.iter().any(|e| e.source == "measured")
@@ -217,31 +168,18 @@ mod tests {
     #[test]
     fn one_word_written_by_all_is_true_sharing() {
         let shared = vec![Spot::data("total", 0, &[0, 1], &[])];
-        let mut bench = Bench::new(&["one"])
-            .with_unshared()
-            .with_layout("one", shared.clone());
+        let mut bench = Bench::new(&["one"]).with_unshared().with_layout("one", shared.clone());
         bench = bench.with_layout("unshared:one", shared);
-        bench.run(10, |arm, _| {
-            if arm.starts_with("unshared") {
-                2.0
-            } else {
-                25.0
-            }
-        });
+        bench.run(10, |arm, _| if arm.starts_with("unshared") { 2.0 } else { 25.0 });
         let found = bench.analyse().diagnosis;
         assert_eq!(kinds(&found), ["true_sharing"]);
-        assert_eq!(
-            (found[0].fields[0].as_str(), found[0].expected_gain.as_ref()),
-            ("total", None)
-        );
+        assert_eq!((found[0].fields[0].as_str(), found[0].expected_gain.as_ref()), ("total", None));
     }
 
     #[test]
     fn a_sharded_variant_is_the_cure_of_true_sharing() {
         let shared = vec![Spot::data("total", 0, &[0, 1], &[])];
-        let mut bench = Bench::new(&["one", "padded-64"])
-            .with_layout("one", shared)
-            .with_steps("one", "add total");
+        let mut bench = Bench::new(&["one", "padded-64"]).with_layout("one", shared).with_steps("one", "add total");
         bench.run(10, |arm, _| if arm == "padded-64" { 2.5 } else { 25.0 });
         let found = bench.analyse().diagnosis;
         assert_eq!(kinds(&found), ["true_sharing"]);
@@ -250,17 +188,9 @@ mod tests {
 
     #[test]
     fn a_true_sharing_line_is_not_also_false_sharing() {
-        let both = vec![
-            Spot::data("total", 0, &[0, 1], &[]),
-            Spot::data("own", 8, &[0], &[]),
-        ];
-        let apart = vec![
-            Spot::data("total", 0, &[0, 1], &[]),
-            Spot::data("own", 64, &[0], &[]),
-        ];
-        let mut bench = Bench::new(&["together", "apart"])
-            .with_layout("together", both)
-            .with_layout("apart", apart);
+        let both = vec![Spot::data("total", 0, &[0, 1], &[]), Spot::data("own", 8, &[0], &[])];
+        let apart = vec![Spot::data("total", 0, &[0, 1], &[]), Spot::data("own", 64, &[0], &[])];
+        let mut bench = Bench::new(&["together", "apart"]).with_layout("together", both).with_layout("apart", apart);
         bench.run(10, |arm, _| if arm == "apart" { 20.0 } else { 30.0 });
         assert_eq!(kinds(&bench.analyse().diagnosis), ["none"]);
     }
@@ -274,20 +204,14 @@ mod tests {
         bench.run(10, |_, _| 1.0);
         for o in &mut bench.observations {
             let place = usize::from(o.arm == "far");
-            o.ns_per_op = Some(if o.role == "reader" {
-                reader_ns[place]
-            } else {
-                writer_ns[place]
-            });
+            o.ns_per_op = Some(if o.role == "reader" { reader_ns[place] } else { writer_ns[place] });
         }
         bench
     }
 
     #[test]
     fn a_reader_slowed_by_its_neighbours_writes_is_reader_invalidation() {
-        let found = reader_beside_writer([12.0, 0.5], [3.0, 1.0])
-            .analyse()
-            .diagnosis;
+        let found = reader_beside_writer([12.0, 0.5], [3.0, 1.0]).analyse().diagnosis;
         assert_eq!(
             kinds(&found),
             ["reader_invalidation"],
@@ -301,22 +225,8 @@ mod tests {
 
     #[test]
     fn where_only_the_writer_pays_it_is_false_sharing() {
-        assert_eq!(
-            kinds(
-                &reader_beside_writer([0.5, 0.5], [3.0, 1.0])
-                    .analyse()
-                    .diagnosis
-            ),
-            ["false_sharing"]
-        );
-        assert_eq!(
-            kinds(
-                &reader_beside_writer([0.5, 0.5], [1.0, 1.0])
-                    .analyse()
-                    .diagnosis
-            ),
-            ["none"]
-        );
+        assert_eq!(kinds(&reader_beside_writer([0.5, 0.5], [3.0, 1.0]).analyse().diagnosis), ["false_sharing"]);
+        assert_eq!(kinds(&reader_beside_writer([0.5, 0.5], [1.0, 1.0]).analyse().diagnosis), ["none"]);
     }
 
     #[test]
@@ -329,10 +239,7 @@ mod tests {
         let found = run(2.6);
         assert_eq!(kinds(&found), ["adjacent_line"]);
         assert_eq!(
-            (
-                found[0].severity,
-                found[0].expected_gain.as_ref().unwrap().arm.as_str()
-            ),
+            (found[0].severity, found[0].expected_gain.as_ref().unwrap().arm.as_str()),
             (Severity::Medium, "padded-128")
         );
         assert_eq!(kinds(&run(2.04)), ["none"]);
@@ -343,16 +250,8 @@ mod tests {
     fn a_lock_alone_is_none_and_says_what_was_looked_at() {
         let lock = vec![Spot::lock("m", 0, &[0, 1])];
         let mut bench = Bench::new(&["mutex"]).with_unshared().with_lock("m");
-        bench = bench
-            .with_layout("mutex", lock.clone())
-            .with_layout("unshared:mutex", lock);
-        bench.run(10, |arm, _| {
-            if arm.starts_with("unshared") {
-                10.0
-            } else {
-                60.0
-            }
-        });
+        bench = bench.with_layout("mutex", lock.clone()).with_layout("unshared:mutex", lock);
+        bench.run(10, |arm, _| if arm.starts_with("unshared") { 10.0 } else { 60.0 });
         let found = bench.analyse().diagnosis;
         assert_eq!(kinds(&found), ["none"]);
         assert!(found[0].text.contains("`m`"), "{}", found[0].text);
@@ -360,19 +259,12 @@ mod tests {
 
     #[test]
     fn words_that_workers_hand_over_are_named_where_nothing_measures_their_cost() {
-        let ball = vec![
-            Spot::data("ping", 0, &[0], &[1]),
-            Spot::data("pong", 64, &[1], &[0]),
-        ];
+        let ball = vec![Spot::data("ping", 0, &[0], &[1]), Spot::data("pong", 64, &[1], &[0])];
         let mut bench = Bench::new(&["ball"]).with_layout("ball", ball);
         bench.run(10, |_, _| 450.0);
         let found = bench.analyse().diagnosis;
         assert_eq!(kinds(&found), ["none"]);
-        assert!(
-            found[0].text.contains("`ping` and `pong`"),
-            "{}",
-            found[0].text
-        );
+        assert!(found[0].text.contains("`ping` and `pong`"), "{}", found[0].text);
     }
 
     #[test]
@@ -389,18 +281,11 @@ mod tests {
     #[test]
     fn an_unresolved_run_says_that_it_cannot_tell() {
         let mut bench = two_writers(23.0, 2.3);
-        bench
-            .observations
-            .iter_mut()
-            .for_each(|o| o.spoiled.push("lost_time".into()));
+        bench.observations.iter_mut().for_each(|o| o.spoiled.push("lost_time".into()));
         let findings = bench.analyse();
         assert!(!findings.conclusive);
         assert_eq!(kinds(&findings.diagnosis), ["none"]);
-        assert!(
-            findings.diagnosis[0].text.contains("cannot tell"),
-            "{}",
-            findings.diagnosis[0].text
-        );
+        assert!(findings.diagnosis[0].text.contains("cannot tell"), "{}", findings.diagnosis[0].text);
     }
 
     #[test]

@@ -11,14 +11,8 @@ pub(super) fn explain(view: &View, arms: &[ArmSummary]) -> Diagnosis {
     let unresolved = names(arms, ArmState::Unresolved);
     let measured = names(arms, ArmState::Measured);
     let (text, cure) = match measured.is_empty() {
-        true => (
-            cannot_tell(&unresolved),
-            "Run again with more `--repetitions`, or on a quieter machine.",
-        ),
-        false => (
-            looked_at(view, &measured, &unresolved),
-            "Nothing to change for the sake of sharing.",
-        ),
+        true => (cannot_tell(&unresolved), "Run again with more `--repetitions`, or on a quieter machine."),
+        false => (looked_at(view, &measured, &unresolved), "Nothing to change for the sake of sharing."),
     };
     Diagnosis {
         kind: "none".to_owned(),
@@ -34,48 +28,27 @@ pub(super) fn explain(view: &View, arms: &[ArmSummary]) -> Diagnosis {
 }
 
 fn names(arms: &[ArmSummary], state: ArmState) -> Vec<String> {
-    let variants = arms
-        .iter()
-        .filter(|a| a.kind == Kind::Variant && a.state == state);
+    let variants = arms.iter().filter(|a| a.kind == Kind::Variant && a.state == state);
     variants.map(|a| a.name.clone()).collect()
 }
 
 fn cannot_tell(unresolved: &[String]) -> String {
     match unresolved.is_empty() {
         true => "This run cannot tell: no variant could be placed on this host.".to_owned(),
-        false => format!(
-            "This run cannot tell: {} kept too few repetitions for a figure.",
-            list(unresolved)
-        ),
+        false => format!("This run cannot tell: {} kept too few repetitions for a figure.", list(unresolved)),
     }
 }
 
 fn looked_at(view: &View, measured: &[String], unresolved: &[String]) -> String {
-    let programs: Vec<(&str, &Program)> = view
-        .variants()
-        .map(|(a, p)| (a.arm.name.as_str(), p))
-        .collect();
-    let sharing: Vec<&str> = programs
-        .iter()
-        .filter(|(_, p)| !lines::falsely_shared(p).is_empty())
-        .map(|p| p.0)
-        .collect();
-    let handed: BTreeSet<&str> = programs
-        .iter()
-        .flat_map(|(_, p)| shared_fields(p))
-        .collect();
-    let locks: BTreeSet<&str> = programs
-        .iter()
-        .flat_map(|(_, p)| &p.locks)
-        .map(|l| l.name.as_str())
-        .collect();
+    let programs: Vec<(&str, &Program)> = view.variants().map(|(a, p)| (a.arm.name.as_str(), p)).collect();
+    let sharing: Vec<&str> =
+        programs.iter().filter(|(_, p)| !lines::falsely_shared(p).is_empty()).map(|p| p.0).collect();
+    let handed: BTreeSet<&str> = programs.iter().flat_map(|(_, p)| shared_fields(p)).collect();
+    let locks: BTreeSet<&str> = programs.iter().flat_map(|(_, p)| &p.locks).map(|l| l.name.as_str()).collect();
     let least = percent(cost::threshold(view) - 1.0);
     let mut text = format!("No harm from sharing was measured in {}", list(measured));
     text += &match sharing.is_empty() {
-        true => {
-            ": no cache line holds data of different workers of which one writes and none is shared"
-                .to_owned()
-        }
+        true => ": no cache line holds data of different workers of which one writes and none is shared".to_owned(),
         false => format!(
             ": lines of {} hold different workers' data, but no arm of this run in which they are apart is faster by \
              more than {least}",
@@ -96,18 +69,13 @@ fn looked_at(view: &View, measured: &[String], unresolved: &[String]) -> String 
         );
     }
     if !unresolved.is_empty() {
-        text += &format!(
-            "; {} kept too few repetitions to be compared",
-            list(unresolved)
-        );
+        text += &format!("; {} kept too few repetitions to be compared", list(unresolved));
     }
     text + "."
 }
 
 fn shared_fields(program: &Program) -> impl Iterator<Item = &str> {
-    lines::data(program)
-        .filter(|e| lines::truly_shared(e))
-        .map(|e| e.field.as_str())
+    lines::data(program).filter(|e| lines::truly_shared(e)).map(|e| e.field.as_str())
 }
 
 fn looked_at_in_figures(view: &View) -> Vec<Evidence> {
@@ -116,15 +84,9 @@ fn looked_at_in_figures(view: &View) -> Vec<Evidence> {
         let name = &arm.arm.name;
         let lines = lines::falsely_shared(program).len();
         let pairs = lines::conflicts(program, LINE_PAIR_BYTES).len();
-        let shared = lines::data(program)
-            .filter(|e| lines::truly_shared(e))
-            .count();
+        let shared = lines::data(program).filter(|e| lines::truly_shared(e)).count();
         let looked = [
-            (
-                format!("lines of `{name}` that hold data of different workers"),
-                lines,
-                "lines",
-            ),
+            (format!("lines of `{name}` that hold data of different workers"), lines, "lines"),
             (
                 format!(
                     "conflicts within 128 bytes in `{name}`, {} of data",
@@ -133,15 +95,9 @@ fn looked_at_in_figures(view: &View) -> Vec<Evidence> {
                 pairs,
                 "pairs",
             ),
-            (
-                format!("elements of `{name}` that one worker writes and another uses"),
-                shared,
-                "elements",
-            ),
+            (format!("elements of `{name}` that one worker writes and another uses"), shared, "elements"),
         ];
-        all.extend(
-            looked.map(|(name, n, unit)| evidence::evidence(name, Some(n as f64), unit, "layout")),
-        );
+        all.extend(looked.map(|(name, n, unit)| evidence::evidence(name, Some(n as f64), unit, "layout")));
     }
     all
 }

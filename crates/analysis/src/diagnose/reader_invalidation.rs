@@ -11,12 +11,7 @@ pub(super) fn find(view: &View) -> Option<(f64, Diagnosis)> {
     for (arm, program) in view.variants() {
         for elements in lines::falsely_shared(program) {
             if let Some(cost) = readers_cost(view, arm, program, &elements) {
-                found.push(Sick {
-                    arm,
-                    program,
-                    elements,
-                    cost,
-                });
+                found.push(Sick { arm, program, elements, cost });
             }
         }
     }
@@ -24,26 +19,14 @@ pub(super) fn find(view: &View) -> Option<(f64, Diagnosis)> {
 }
 
 /// What the roles pay that only read the line; by their own figure, whichever role heads the arm.
-pub(super) fn readers_cost(
-    view: &View,
-    arm: &BoundArm,
-    program: &Program,
-    line: &[&Placed],
-) -> Option<Cost> {
+pub(super) fn readers_cost(view: &View, arm: &BoundArm, program: &Program, line: &[&Placed]) -> Option<Cost> {
     let writing = lines::writing_roles(program, line);
-    let readers = lines::roles(program, line)
-        .into_iter()
-        .filter(|role| !writing.contains(role));
+    let readers = lines::roles(program, line).into_iter().filter(|role| !writing.contains(role));
     cost::worst(readers.map(|role| false_sharing::line_cost(view, arm, line, &role)))
 }
 
 fn words(sick: &Sick) -> Words {
-    let Sick {
-        arm,
-        program,
-        elements,
-        cost,
-    } = sick;
+    let Sick { arm, program, elements, cost } = sick;
     let writers = lines::writing_roles(program, elements);
     Words {
         kind: "reader_invalidation",

@@ -12,17 +12,8 @@ pub(super) fn find(view: &View) -> Option<(f64, Diagnosis)> {
     for (arm, program) in view.variants() {
         for element in lines::data(program).filter(|e| lines::truly_shared(e)) {
             let roles = lines::roles(program, &[element]);
-            if let Some(cost) = cost::worst(
-                roles
-                    .iter()
-                    .map(|role| element_cost(view, arm, element, role)),
-            ) {
-                found.push(Sick {
-                    arm,
-                    program,
-                    elements: vec![element],
-                    cost,
-                });
+            if let Some(cost) = cost::worst(roles.iter().map(|role| element_cost(view, arm, element, role))) {
+                found.push(Sick { arm, program, elements: vec![element], cost });
             }
         }
     }
@@ -34,11 +25,7 @@ pub(super) fn find(view: &View) -> Option<(f64, Diagnosis)> {
 fn element_cost(view: &View, arm: &BoundArm, element: &Placed, role: &str) -> Option<Cost> {
     let several_write = element.writers.len() > 1;
     let still_shared = |e: &Placed| {
-        if several_write {
-            e.writers.len() > 1
-        } else {
-            lines::truly_shared(e)
-        }
+        if several_write { e.writers.len() > 1 } else { lines::truly_shared(e) }
     };
     let cures = |(other, program): &(&BoundArm, &Program)| {
         let touched = |e: &&Placed| lines::roles(program, &[*e]).iter().any(|r| r == role);
@@ -47,8 +34,7 @@ fn element_cost(view: &View, arm: &BoundArm, element: &Placed, role: &str) -> Op
             && !lines::data(program).filter(touched).any(still_shared)
     };
     let sharded: Vec<_> = view.variants().filter(cures).collect();
-    cost::against_cured(view, arm, role, &sharded)
-        .or_else(|| cost::against_unshared(view, arm, role))
+    cost::against_cured(view, arm, role, &sharded).or_else(|| cost::against_unshared(view, arm, role))
 }
 
 /// Whether a role has as many workers in both arms and does the same kinds of step in the same order, to whatever
@@ -56,42 +42,18 @@ fn element_cost(view: &View, arm: &BoundArm, element: &Placed, role: &str) -> Op
 fn same_verbs(a: &BoundArm, b: &BoundArm, role: &str) -> bool {
     let of = |arm: &BoundArm| -> Option<(u32, Vec<_>)> {
         let role: &Role = arm.arm.case.roles.iter().find(|r| r.name == role)?;
-        Some((
-            role.workers,
-            role.steps
-                .iter()
-                .map(|s| (s.every, std::mem::discriminant(&s.action)))
-                .collect(),
-        ))
+        Some((role.workers, role.steps.iter().map(|s| (s.every, std::mem::discriminant(&s.action))).collect()))
     };
     of(a).is_some() && of(a) == of(b)
 }
 
 fn words(sick: &Sick) -> Words {
-    let Sick {
-        arm,
-        elements,
-        cost,
-        ..
-    } = sick;
+    let Sick { arm, elements, cost, .. } = sick;
     let writers = elements.iter().map(|e| e.writers.len()).max().unwrap_or(0);
-    let how = if writers > 1 {
-        "is written by several workers"
-    } else {
-        "is written by one worker and used by another"
-    };
-    let locks = arm
-        .arm
-        .case
-        .roles
-        .iter()
-        .flat_map(|r| &r.steps)
-        .any(|s| matches!(s.action, Action::Lock(_)));
-    let lock = if locks {
-        ", waiting for the lock included"
-    } else {
-        ""
-    };
+    let how =
+        if writers > 1 { "is written by several workers" } else { "is written by one worker and used by another" };
+    let locks = arm.arm.case.roles.iter().flat_map(|r| &r.steps).any(|s| matches!(s.action, Action::Lock(_)));
+    let lock = if locks { ", waiting for the lock included" } else { "" };
     let cured = match &cost.gain {
         Some(gain) => format!(" as `{}` does", gain.arm),
         None => String::new(),
