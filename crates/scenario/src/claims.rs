@@ -83,6 +83,9 @@ fn expect(context: &mut Context, header: &Node, table: &Table, scope: &Scope) ->
     Some(Expect { text: words::squeezed(text), left, op, right, when })
 }
 
+/// What stands behind the arm's comma, and where.
+type Suffix = (String, Range<usize>);
+
 /// Reads a claim from left to right.
 struct ClaimReader<'a> {
     context: &'a mut Context,
@@ -174,7 +177,7 @@ impl<'a> ClaimReader<'a> {
 
     /// The arm in the brackets, and what stands behind its last comma. Arms of sweeps have commas of their own, so
     /// the whole text is tried first.
-    fn arm(&mut self, inside: Range<usize>) -> Option<(String, Option<(String, Range<usize>)>)> {
+    fn arm(&mut self, inside: Range<usize>) -> Option<(String, Option<Suffix>)> {
         let text = &self.text[inside.clone()];
         if let Some(arm) = self.known_arm(text) {
             return Some((arm, None));
@@ -218,13 +221,7 @@ impl<'a> ClaimReader<'a> {
     }
 
     /// The role or lock that the metric is of.
-    fn of(
-        &mut self,
-        metric: &Metric,
-        name: &str,
-        of: Option<(String, Range<usize>)>,
-        inside: Range<usize>,
-    ) -> Option<Option<String>> {
+    fn of(&mut self, metric: &Metric, name: &str, of: Option<Suffix>, inside: Range<usize>) -> Option<Option<String>> {
         let of_lock = schema::LOCK_METRICS.contains(&name);
         let (what, known) = if of_lock { ("lock", &self.scope.locks) } else { ("role", &self.scope.roles) };
         let known = known.clone();

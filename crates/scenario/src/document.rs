@@ -172,9 +172,11 @@ pub(crate) fn read_flag(context: &mut Context, flag: usize, shift: usize, value:
     let frame = Frame { text: flag + 1, shift };
     match DeValue::parse(value) {
         Ok(node) => Some(convert(node.get_ref(), frame.place(node.span()), &frame)),
-        Err(error) => {
-            let span = error.span().unwrap_or(0..value.len());
-            context.refuse(syntax_problem(error.message(), frame.place(span)));
+        Err(_) => {
+            let place = Place { text: flag + 1, start: shift, end: shift + value.len() };
+            let name = words::shown(context.texts.of(flag + 1).get(..shift).unwrap_or_default().trim_end());
+            let what = format!("{} is no value for {name}", quoted(value));
+            context.refuse(Problem::at(&place, what).cure("give it a number, a word in quotes, or a list in brackets"));
             None
         }
     }
@@ -189,9 +191,8 @@ fn syntax_problem(message: &str, place: Place) -> Problem {
         "recursion limit" | "cannot recurse further; max recursion depth met" => {
             problem.cure("no key of a scenario nests more than four deep")
         }
-        _ if message.contains("quoted") || message.contains("string values must be quoted") => {
-            problem.cure("put text in double quotes")
-        }
+        _ if message.starts_with("invalid basic string") => problem.cure("close the text with a double quote"),
+        _ if message.contains("quoted") => problem.cure("put text in double quotes"),
         _ => problem.cure("see https://toml.io for the syntax, and scenarios/README.md for examples"),
     }
 }

@@ -45,8 +45,8 @@ pub struct Loaded {
 /// Reads the scenario file at `path`.
 ///
 /// # Errors
-/// [`Refusal`] where the file cannot be read, is a directory, is larger than [`schema::FILE_BYTES_MAX`], is not UTF-8, or
-/// holds anything that [`parse`] refuses.
+/// [`Refusal`] where the file cannot be read, is a directory, is larger than [`schema::FILE_BYTES_MAX`], is not UTF-8,
+/// or holds anything that [`parse`] refuses.
 pub fn load(path: &Path) -> Result<Loaded, Refusal> {
     load_with(path, &[])
 }
@@ -57,7 +57,7 @@ pub fn load(path: &Path) -> Result<Loaded, Refusal> {
 /// As [`load`] and [`parse_with`].
 pub fn load_with(path: &Path, overrides: &[(String, String)]) -> Result<Loaded, Refusal> {
     let shown = path.display().to_string();
-    let text = source::read(path).map_err(|problem| Refusal::without_text(&shown, problem))?;
+    let text = source::read(path)?;
     parse_with(&shown, &text, overrides)
 }
 
@@ -69,8 +69,8 @@ pub fn parse(name: &str, text: &str) -> Result<Loaded, Refusal> {
     parse_with(name, text, &[])
 }
 
-/// As [`parse`], with values that replace the scenario's own in every arm: pairs of a path (`role.counter.workers`, or bare
-/// `workers` and `cpus` for the headline role, as under `[variant.set]`) and a value as TOML text (`4`, `[0, 1]`).
+/// As [`parse`], with values that replace the scenario's own in every arm: pairs of a path (`role.counter.workers`, or
+/// bare `workers` and `cpus` for the headline role, as under `[variant.set]`) and a value as TOML text (`4`, `[0, 1]`).
 /// A path that is also swept is no longer swept: its list becomes this one value. Claims may still name the arms that
 /// the scenario has without the override.
 ///

@@ -53,7 +53,7 @@ fn count(context: &mut Context, entry: &Entry, table: &Table) -> Count {
         None => Count::One,
         Some(node) => {
             let why = "an array has at least one element; a single value needs no count";
-            Count::Fixed(read::integer(context, node, "count", schema::COUNT, why).unwrap_or(1) as u32)
+            Count::Fixed(read::integer(context, node, "count", schema::COUNT, why).unwrap_or(schema::COUNT.1) as u32)
         }
     }
 }

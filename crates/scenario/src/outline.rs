@@ -163,10 +163,11 @@ fn listed(context: &mut Context, root: &Table, key: &str, known: &[&str], most: 
             names.push((String::new(), place));
             continue;
         };
-        let name = read::string(context, name, "name", "a name", "\"packed\"").unwrap_or_default();
-        if !table.get("name").is_some_and(|node| node.string().is_none()) {
+        let name = read::string(context, name, "name", "a name", "\"packed\"");
+        if let Some(name) = name {
             read::name(context, &place, name, key, Named::InText);
         }
+        let name = name.unwrap_or_default();
         if let Some((_, first)) = names.iter().find(|(known, _)| known == name && !name.is_empty()) {
             context.refuse(
                 Problem::at(&place, format!("two {key}s are named {}", quoted(name)))

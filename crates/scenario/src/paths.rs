@@ -1,5 +1,5 @@
-//! The paths that `[variant.set]`, `[sweep]` and flags set: how they are spelled, what they mean, and how a value is put in
-//! their place in the document.
+//! The paths that `[variant.set]`, `[sweep]` and flags set: how they are spelled, what they mean, and how a value is
+//! put in their place in the document.
 
 use crate::context::{Context, Place};
 use crate::document::{Node, Table, Value, quoted};

@@ -47,7 +47,7 @@ pub(crate) fn duration(
     };
     let problem = match parse_duration(text) {
         Ok(length) if (low..=high).contains(&length) => return Some(length),
-        Ok(length) => Problem::at(&node.place, format!("`{key}` cannot be {length}"))
+        Ok(_) => Problem::at(&node.place, format!("`{key}` cannot be {}", words::shown(text)))
             .label(format!("not within {low} to {high}"))
             .cure(format!("write a duration from {low} to {high}: {why}")),
         Err(why) => Problem::at(&node.place, format!("{} is no duration", quoted(text))).label(why).cure(DURATION_CURE),

@@ -26,9 +26,13 @@ pub(crate) fn known_keys(context: &mut Context, table: &Table, known: &[&str], s
 /// Refuses a value of the wrong type. `example` completes "write key = …".
 pub(crate) fn wrong_type(context: &mut Context, node: &Node, key: &str, expected: &str, example: &str) {
     context.refuse(
-        Problem::at(&node.place, format!("`{key}` is {}", node.kind()))
-            .label(format!("expected {expected}"))
-            .cure(format!("write {key} = {example}")),
+        Problem::at(&node.place, format!("`{key}` is {}", node.kind())).label(format!("expected {expected}")).cure(
+            if node.place.text == 0 {
+                format!("write {key} = {example}")
+            } else {
+                format!("give the flag a value that a scenario could have: {key} = {example}")
+            },
+        ),
     );
 }
 
@@ -54,7 +58,7 @@ pub(crate) fn word<'a>(context: &mut Context, node: &'a Node, key: &str, known: 
     if known.contains(&text) {
         return Some(text);
     }
-    let problem = Problem::at(&node.place, format!("unknown `{key}` {}", quoted(text)));
+    let problem = Problem::at(&node.place, format!("`{key}` cannot be {}", quoted(text)));
     let problem = match words::nearest(text, known) {
         Some(near) => problem.label(format!("did you mean `{near}`?")),
         None => problem.label(format!("not one of {}", words::listed(known))),

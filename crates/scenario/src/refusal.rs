@@ -36,6 +36,11 @@ impl Problem {
         self
     }
 
+    /// Whether `place` is its main place.
+    pub(crate) fn is_at(&self, place: &Place) -> bool {
+        self.place.as_ref() == Some(place)
+    }
+
     /// What to do about it. Several are listed.
     pub(crate) fn cure(mut self, cure: impl Into<String>) -> Problem {
         self.cures.push(cure.into());
@@ -57,9 +62,9 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// Sorts the problems into file order; those of the command line come last.
+    /// Sorts the problems into file order; those of the command line and those without a place come last.
     pub(crate) fn new(texts: Texts, mut problems: Vec<Problem>) -> Refusal {
-        problems.sort_by(|a, b| a.place.cmp(&b.place));
+        problems.sort_by(|a, b| (a.place.is_none(), &a.place).cmp(&(b.place.is_none(), &b.place)));
         Refusal { texts, problems }
     }
 

@@ -57,10 +57,13 @@ pub const VERBS: &[Verb] = &[
     verb("yield", Operand::Nothing(|| Action::Yield)),
 ];
 
-/// A word of a step, or a bracket, after its placeholder was replaced.
+/// A word of a step, or a bracket.
 struct Token {
     text: String,
+    /// Where the text stands: in the step, or, for the value of a placeholder, where that is listed.
     place: Place,
+    /// The placeholder's place in the step.
+    fills: Option<Place>,
 }
 
 /// The name at the start of `text`: what can stand behind a `$`.
@@ -120,25 +123,28 @@ fn tokens(context: &mut Context, node: &Node, text: &str, memory: &Memory<'_>) -
     for range in split(text) {
         let place = context.texts.within(node, text, range.clone());
         let word = &text[range];
-        let text = match word.strip_prefix('$') {
-            Some(name) => expansion(context, &place, name, memory)?,
-            None => word.to_owned(),
-        };
-        tokens.push(Token { text, place });
+        tokens.push(match word.strip_prefix('$') {
+            Some(name) => expansion(context, place, name, memory)?,
+            None => Token { text: word.to_owned(), place, fills: None },
+        });
     }
     Some(tokens)
 }
 
 /// The value of `$name`.
-fn expansion(context: &mut Context, place: &Place, name: &str, memory: &Memory<'_>) -> Option<String> {
+fn expansion(context: &mut Context, place: Place, name: &str, memory: &Memory<'_>) -> Option<Token> {
+    if schema::BARE_PATHS.contains(&name) {
+        // `outline` has refused the name.
+        return None;
+    }
     if name.is_empty() || placeholder_name(name) != name {
         let cure = "a placeholder is a `$` and a name of a-z, 0-9 and `_`, and a whole word: \"work $think\"";
-        context.refuse(Problem::at(place, format!("{} is no placeholder", quoted(&format!("${name}")))).cure(cure));
+        context.refuse(Problem::at(&place, format!("{} is no placeholder", quoted(&format!("${name}")))).cure(cure));
         return None;
     }
     let Some(node) = memory.placeholders.get(name) else {
         context.refuse(
-            Problem::at(place, format!("`${name}` has no value"))
+            Problem::at(&place, format!("`${name}` has no value"))
                 .label("a placeholder that nothing fills")
                 .cure(format!("list its values under [sweep]: {name} = [\"10ns\", \"100ns\"]")),
         );
@@ -153,7 +159,7 @@ fn expansion(context: &mut Context, place: &Place, name: &str, memory: &Memory<'
         }
     };
     if !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || "[]$".contains(c)) {
-        return Some(text);
+        return Some(Token { text, place: node.place.clone(), fills: Some(place) });
     }
     context.refuse(
         Problem::at(&node.place, format!("{} cannot stand for `${name}`", quoted(&text)))
@@ -193,6 +199,11 @@ impl<'a> StepReader<'a> {
     }
 
     fn refuse<T>(&mut self, problem: Problem) -> Option<T> {
+        let blamed = self.tokens.iter().find(|token| problem.is_at(&token.place));
+        let problem = match blamed.and_then(|token| token.fills.as_ref()) {
+            Some(place) => problem.also(place, "the step that it fills"),
+            None => problem,
+        };
         self.context.refuse(problem);
         None
     }
@@ -210,7 +221,7 @@ impl<'a> StepReader<'a> {
             Ok(_) => {
                 let what = format!("`every` cannot be {}", words::shown(&number.text));
                 let problem = Problem::at(&number.place, what).label(format!("not within {low} to {high}"));
-                self.refuse(problem.cure("a larger number might not come up within a window"))
+                self.refuse(problem.cure("write a number of passes; a larger one might not come up within a window"))
             }
             Err(_) => {
                 let what = format!("{} is no number of passes", quoted(&number.text));
@@ -303,6 +314,10 @@ impl<'a> StepReader<'a> {
         self.take();
         let cure = format!("write {name}[me]");
         let inner = self.expect("an element in its brackets", &cure)?;
+        if inner.text == "]" {
+            let problem = Problem::at(&inner.place, "empty brackets").label("which element?");
+            return self.refuse(problem.cure(cure));
+        }
         if self.expect("the closing bracket", &cure)?.text != "]" {
             let problem = Problem::at(&inner.place, "the brackets do not close behind one element");
             return self.refuse(problem.cure(cure));

@@ -8,7 +8,8 @@ const QUOTED_MAX: usize = 60;
 /// Whether a terminal might obey a character instead of showing it: controls, and marks that reorder or hide text.
 fn is_unsafe(c: char) -> bool {
     c.is_control()
-        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{61c}')
+        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}')
+        || matches!(c, '\u{feff}' | '\u{61c}')
 }
 
 /// Whether `text` holds a character that a terminal might obey.
@@ -31,8 +32,8 @@ pub(crate) fn shown(text: &str) -> String {
     format!("{}{rest}", printable(&short))
 }
 
-/// `text` with each character that the renderer would print raw replaced by one of the same length in bytes, so that places
-/// still fit. The renderer itself shows ASCII controls as pictures.
+/// `text` with each character that the renderer would print raw replaced by one of the same length in bytes, so that
+/// places still fit. The renderer itself shows ASCII controls as pictures.
 pub(crate) fn same_length(text: &str) -> String {
     let replace = |c: char| match c {
         _ if c.is_ascii() || !is_unsafe(c) => c,

@@ -1,4 +1,5 @@
-//! The files in `scenarios/`: each parses, binds to two CPUs, and says what it is about; and its README knows the whole schema.
+//! The files in `scenarios/`: each parses, binds to two CPUs, and says what it is about; and its README knows the whole
+//! schema.
 
 use plan::{ArmKind, Cpu, CpuId, Repetitions, Topology, bind::bind};
 use scenario::schema;
@@ -71,6 +72,21 @@ fn no_scenario_takes_longer_than_fifteen_seconds() {
         let blocks = u64::from(blocks);
         let total = (variants + longest) * blocks + (roles + 1) * longest * blocks.div_ceil(2);
         assert!(total < 13_000_000_000, "{}: {} ms", path.display(), total / 1_000_000);
+    }
+}
+
+/// The examples in the README: pieces are put behind the smallest scenario.
+#[test]
+fn the_readmes_examples_are_sound() {
+    let readme = std::fs::read_to_string(folder().join("README.md")).expect("scenarios/README.md");
+    let blocks: Vec<&str> = readme.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+    let [smallest, pieces @ ..] = blocks.as_slice() else { panic!("the README has no example") };
+    assert!(pieces.len() >= 3);
+    let thinking = smallest.replace("[\"add hits[me]\"]", "[\"add hits[me]\", \"work $think\"]");
+    for piece in std::iter::once(&"").chain(pieces) {
+        let base = if piece.contains("think") { &thinking } else { *smallest };
+        let text = format!("{base}{piece}");
+        scenario::parse("README.md", &text).unwrap_or_else(|refusal| panic!("{}", refusal.render(false)));
     }
 }
 

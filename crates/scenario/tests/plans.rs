@@ -1,0 +1,243 @@
+//! What an accepted scenario becomes: arms and their names, overrides, sweeps, defaults, steps, placements, claims.
+
+use plan::expect::{Against, HostFact, Metric, Quantile, Relation};
+use plan::{
+    Action, ArmKind, Baseline, Count, CpuChoice, CpuId, Element, Nanos, Plan, Repetitions, Strategy, Target, Width,
+};
+
+fn parse(text: &str) -> Plan {
+    parse_with(text, &[])
+}
+
+fn parse_with(text: &str, flags: &[(&str, &str)]) -> Plan {
+    let flags: Vec<(String, String)> =
+        flags.iter().map(|(path, value)| (path.to_string(), value.to_string())).collect();
+    let loaded = scenario::parse_with("dir/some lab.toml", text, &flags);
+    loaded.unwrap_or_else(|refusal| panic!("{}", refusal.render(false))).plan
+}
+
+fn arm_names(plan: &Plan) -> Vec<&str> {
+    plan.arms.iter().map(|arm| arm.name.as_str()).collect()
+}
+
+const SMALLEST: &str = "[field.f]\ntype = 'u16'\n[[role]]\nname = 'a'\nloop = ['load f']\n";
+
+#[test]
+fn defaults_are_those_of_the_readme() {
+    let plan = parse(SMALLEST);
+    assert_eq!((plan.name.as_str(), plan.title.as_str(), plan.question.as_str()), ("some_lab", "some_lab", ""));
+    assert_eq!(plan.measure.repetitions, Repetitions::Fixed(10));
+    assert_eq!(plan.measure.precision, 0.05);
+    assert_eq!(plan.measure.budget, Nanos(20_000_000_000));
+    assert_eq!(plan.measure.baselines, None);
+    assert_eq!(plan.measure.headline_role, 0);
+    let [arm] = plan.arms.as_slice() else { panic!("{:?}", arm_names(&plan)) };
+    assert_eq!((arm.name.as_str(), arm.variant.as_str(), &arm.kind), ("base", "base", &ArmKind::Variant));
+    assert_eq!((arm.window, arm.warm_up), (Nanos(100_000_000), Nanos(20_000_000)));
+    assert!(arm.sweep.is_empty() && !arm.case.oversubscribe);
+    assert_eq!((&arm.case.placement.strategy, arm.case.placement.shift), (&Strategy::Packed, 0));
+    assert_eq!((arm.case.roles[0].workers, &arm.case.roles[0].cpus), (1, &CpuChoice::Spread));
+    let field = &arm.case.fields[0];
+    assert_eq!((field.width, field.count, field.at), (Width::U16, Count::One, None));
+}
+
+#[test]
+fn measure_keys_are_read() {
+    let plan = parse(&format!(
+        "oversubscribe = true\nplacement = 'hot-cold'\n[measure]\nwindow = '1.5s'\nwarm_up = '0ms'\n\
+         repetitions = 'auto'\n\
+         precision = '2.5%'\nbudget = '1min'\nbaselines = ['unshared']\nheadline = 'b'\n{SMALLEST}\
+         [[role]]\nname = 'b'\ncpus = [3, 1]\nworkers = 2\nloop = ['pause']\n"
+    ));
+    assert_eq!(plan.measure.repetitions, Repetitions::Auto);
+    assert_eq!(plan.measure.precision, 0.025);
+    assert_eq!(plan.measure.budget, Nanos(60_000_000_000));
+    assert_eq!(plan.measure.baselines, Some(vec![Baseline::Unshared]));
+    assert_eq!(plan.measure.headline_role, 1);
+    let arm = &plan.arms[0];
+    assert_eq!((arm.window, arm.warm_up), (Nanos(1_500_000_000), Nanos(0)));
+    assert!(arm.case.oversubscribe);
+    assert_eq!(arm.case.placement.strategy, Strategy::HotCold);
+    assert_eq!(arm.case.roles[1].cpus, CpuChoice::List(vec![CpuId(3), CpuId(1)]));
+}
+
+#[test]
+fn every_step_is_read() {
+    let plan = parse(
+        "[lock.m]\n[field.s]\ntype = 'u8'\n[field.a]\ntype = 'u32'\ncount = 4\n\
+         [field.w]\ntype = 'u64'\neach = 'worker'\n\
+         [[role]]\nname = 'r'\nloop = ['load s', 'store a[3]', 'bump w[me]', 'add a[next]', 'swap a[any]',\n\
+         'cas a[all]',\n\
+         'post s', 'wait s', 'flush  w[ me ]', 'every 64 lock m', 'every 64 unlock m',\n\
+         'work 1.5us', 'sleep 1ms', 'pause',\n\
+         'fence', 'yield']\n",
+    );
+    let (s, a, w) = (0, 1, 2);
+    let at = |field, element| Target { field, element };
+    let steps = &plan.arms[0].case.roles[0].steps;
+    let actions: Vec<&Action> = steps.iter().map(|step| &step.action).collect();
+    let expected = [
+        Action::Load(at(s, Element::Only)),
+        Action::Store(at(a, Element::At(3))),
+        Action::Bump(at(w, Element::Me)),
+        Action::Add(at(a, Element::Next)),
+        Action::Swap(at(a, Element::Any)),
+        Action::Cas(at(a, Element::All)),
+        Action::Post(at(s, Element::Only)),
+        Action::Wait(at(s, Element::Only)),
+        Action::Flush(at(w, Element::Me)),
+        Action::Lock(0),
+        Action::Unlock(0),
+        Action::Work(Nanos(1_500)),
+        Action::Sleep(Nanos(1_000_000)),
+        Action::Pause,
+        Action::Fence,
+        Action::Yield,
+    ];
+    assert_eq!(actions, expected.iter().collect::<Vec<_>>());
+    assert_eq!(expected.len(), scenario::schema::VERBS.len(), "a verb is not read here");
+    assert_eq!(steps.iter().map(|step| step.every).filter(|every| *every == 64).count(), 2);
+    assert_eq!(steps[8].text, "flush w[me]");
+    assert_eq!(steps[9].text, "every 64 lock m");
+}
+
+#[test]
+fn every_placement_is_read() {
+    let placed = |value: &str| {
+        let text = format!("placement = {value}\n[lock.m]\n[field.g]\ntype = 'u64'\ncount = 2\n{SMALLEST}");
+        let placement = parse(&text).arms[0].case.placement.clone();
+        (placement.strategy, placement.shift)
+    };
+    assert_eq!(placed("'packed'"), (Strategy::Packed, 0));
+    assert_eq!(placed("'declared'"), (Strategy::Declared, 0));
+    assert_eq!(placed("'by-writer'"), (Strategy::ByWriter, 0));
+    assert_eq!(placed("'hot-cold'"), (Strategy::HotCold, 0));
+    assert_eq!(placed("{ pad = 128 }"), (Strategy::Pad(128), 0));
+    assert_eq!(placed("{ pad = 128, shift = 60 }"), (Strategy::Pad(128), 60));
+    assert_eq!(placed("{ shift = 56 }"), (Strategy::Packed, 56));
+    assert_eq!(placed("{ strategy = 'by-writer', shift = 8 }"), (Strategy::ByWriter, 8));
+    let offsets = [("f", vec![192]), ("g", vec![0, 64]), ("m", vec![256])];
+    let offsets = offsets.into_iter().map(|(name, list)| (name.to_owned(), list)).collect();
+    assert_eq!(placed("{ offsets = { f = 192, g = [0, 64], m = 256 } }"), (Strategy::Explicit(offsets), 0));
+}
+
+#[test]
+fn offsets_of_fields_count_under_declared_alone() {
+    let text = "[field.f]\ntype = 'u64'\nat = 24\n[lock.m]\nat = 64\n[[role]]\nname = 'a'\nloop = ['load f']\n\
+                [[variant]]\nname = 'c'\nplacement = 'declared'\n[[variant]]\nname = 'p'\n";
+    let plan = parse(text);
+    let at = |arm: usize| (plan.arms[arm].case.fields[0].at, plan.arms[arm].case.locks[0].at);
+    assert_eq!((at(0), at(1)), ((Some(24), Some(64)), (None, None)));
+}
+
+const TWO_VARIANTS: &str = "[lock.m]\n[field.f]\ntype = 'u64'\neach = 'worker'\n\
+     [[variant]]\nname = 'x'\n[[variant]]\nname = 'y'\nplacement = { pad = 64 }\n\
+     [variant.set]\nmeasure.window = '5ms'\n'role.a.loop' = ['add f[me]', 'work $think']\n'field.f.count' = 8\n\
+     [[role]]\nname = 'a'\nloop = ['add f[me]']\n[[role]]\nname = 'b'\nloop = ['lock m', 'unlock m']\n";
+
+#[test]
+fn keys_of_a_sweep_multiply_and_name_the_arms() {
+    let sweep = "[sweep]\nworkers = [1, 2]\nthink = ['10ns', '1us']\n";
+    let plan = parse(&format!("{TWO_VARIANTS}{sweep}"));
+    assert_eq!(
+        arm_names(&plan),
+        [
+            "x@workers=1,think=10ns",
+            "x@workers=1,think=1us",
+            "x@workers=2,think=10ns",
+            "x@workers=2,think=1us",
+            "y@workers=1,think=10ns",
+            "y@workers=1,think=1us",
+            "y@workers=2,think=10ns",
+            "y@workers=2,think=1us",
+        ]
+    );
+    let last = &plan.arms[7];
+    assert_eq!(last.sweep, [("workers".to_owned(), "2".to_owned()), ("think".to_owned(), "1us".to_owned())]);
+    assert_eq!(last.window, Nanos(5_000_000));
+    assert_eq!(last.case.roles[0].workers, 2);
+    assert_eq!(last.case.roles[0].steps[1].action, Action::Work(Nanos(1_000)));
+    assert_eq!(last.case.roles[0].steps[1].text, "work 1us");
+    assert_eq!(last.case.fields[0].count, Count::Fixed(8), "a variant's count replaces the field's each");
+    assert_eq!(plan.arms[0].window, Nanos(100_000_000));
+    assert_eq!(plan.arms[0].case.fields[0].count, Count::PerWorker);
+}
+
+#[test]
+fn shift_and_kind_and_placement_can_be_swept() {
+    let plan = parse(&format!(
+        "{}[sweep]\nshift = [0, 56]\nkind = ['pthread']\n",
+        TWO_VARIANTS.replace(", 'work $think'", "")
+    ));
+    let y = &plan.arms[3];
+    assert_eq!(y.name, "y@shift=56,kind=pthread");
+    assert_eq!((&y.case.placement.strategy, y.case.placement.shift), (&Strategy::Pad(64), 56));
+    let plan = parse(&format!(
+        "{SMALLEST}[sweep]\nplacement = ['packed', {{ pad = 64 }}]\n'role.a.cpus' = [[0], 'same-llc']\n"
+    ));
+    assert_eq!(
+        arm_names(&plan),
+        [
+            "base@placement=packed,role.a.cpus=[0]",
+            "base@placement=packed,role.a.cpus=same-llc",
+            "base@placement={ pad = 64 },role.a.cpus=[0]",
+            "base@placement={ pad = 64 },role.a.cpus=same-llc",
+        ]
+    );
+}
+
+#[test]
+fn placeholders_stand_for_any_word_of_a_step() {
+    let text = "[field.a]\ntype = 'u64'\ncount = 4\n[[role]]\nname = 'r'\nloop = ['every $n $verb a[$i]']\n\
+                [sweep]\nn = [2]\nverb = ['cas']\ni = [3]\n";
+    let steps = parse(text).arms[0].case.roles[0].steps.clone();
+    assert_eq!(steps[0].text, "every 2 cas a[3]");
+    assert_eq!((steps[0].every, &steps[0].action), (2, &Action::Cas(Target { field: 0, element: Element::At(3) })));
+}
+
+#[test]
+fn flags_hold_in_every_arm_and_end_a_sweep_of_their_path() {
+    let sweep =
+        "[sweep]\nthink = ['10ns']\nworkers = [1, 2]\n[[expect]]\nclaim = 'ns_per_op(x@think=10ns,workers=1) > 1'\n";
+    let text = format!("{TWO_VARIANTS}{sweep}");
+    let plan = parse_with(&text, &[("workers", "4"), ("cpus", "[0, 1, 2, 3]"), ("role.b.cpus", "'same-core'")]);
+    assert_eq!(arm_names(&plan), ["x@think=10ns,workers=4", "y@think=10ns,workers=4"]);
+    for arm in &plan.arms {
+        assert_eq!(arm.case.roles[0].workers, 4);
+        assert_eq!(arm.case.roles[0].cpus, CpuChoice::List((0..4).map(CpuId).collect()));
+        assert_eq!(arm.case.roles[1].cpus, CpuChoice::SameCore);
+    }
+    assert_eq!(plan.expects.len(), 1, "a claim may name an arm that the flag took away");
+}
+
+#[test]
+fn claims_are_read() {
+    let claims = [
+        "ns_per_op(x) >= 3 * ns_per_op(y@workers=2,shift=8)",
+        "wait_p999_ns(x@workers=2,shift=8, m) < 1e6",
+        "llc_load_misses_per_op(y@ workers=2, shift=8, b) > 0.5*cache_misses_per_second(control)",
+        "contention_solo(x@workers=2,shift=8) <= ns_per_op(unshared:x, a)",
+        "bytes(solo:a)<=128",
+    ];
+    let sweep = "[sweep]\nworkers = [2]\nshift = [8]\n";
+    let list: String =
+        claims.iter().map(|claim| format!("[[expect]]\nclaim = '{claim}'\nwhen = 'llc_groups>=2'\n")).collect();
+    let text = format!("{}{sweep}{list}", TWO_VARIANTS.replace(", 'work $think'", ""));
+    // Without a sweep an arm has its variant's bare name.
+    let text = text.replacen("ns_per_op(x) >=", "ns_per_op(x@workers=2,shift=8) >=", 1);
+    let expects = parse(&text).expects;
+    assert_eq!(expects[0].op, Relation::AtLeast);
+    let Against::Scaled { factor, term } = &expects[0].right else { panic!("{:?}", expects[0]) };
+    assert_eq!((*factor, term.arm.as_str(), &term.of), (3.0, "y@workers=2,shift=8", &None));
+    assert_eq!(expects[1].left.metric, Metric::Wait(Quantile::P999));
+    assert_eq!((expects[1].left.of.as_deref(), &expects[1].right), (Some("m"), &Against::Number(1e6)));
+    assert_eq!(expects[2].left.metric, Metric::CounterPerOp("llc_load_misses".to_owned()));
+    assert_eq!((expects[2].left.arm.as_str(), expects[2].left.of.as_deref()), ("y@workers=2,shift=8", Some("b")));
+    let Against::Scaled { factor, term } = &expects[2].right else { panic!("{:?}", expects[2]) };
+    assert_eq!((*factor, &term.metric), (0.5, &Metric::CounterPerSecond("cache_misses".to_owned())));
+    let Against::Scaled { factor, term } = &expects[3].right else { panic!("{:?}", expects[3]) };
+    assert_eq!((*factor, term.arm.as_str(), term.of.as_deref()), (1.0, "unshared:x", Some("a")));
+    assert_eq!((&expects[4].left.metric, &expects[4].right), (&Metric::Bytes, &Against::Number(128.0)));
+    let when = expects[4].when.as_ref().expect("a condition");
+    assert_eq!((when.fact, when.op, when.number), (HostFact::LlcGroups, Relation::AtLeast, 2));
+}

@@ -1,0 +1,1782 @@
+//! Every refusal as it is printed: what is wrong, where, the text underlined, and the cure.
+//!
+//! Each test edits one sound scenario; [`printed`] gives the message as a terminal without colour would show it.
+
+const SOUND: &str = r#"title = "Lab"
+question = "What?"
+
+[measure]
+window = "10ms"
+warm_up = "2ms"
+repetitions = 4
+
+[field.hits]
+type = "u64"
+each = "worker"
+
+[field.total]
+type = "u64"
+
+[lock.m]
+kind = "pthread"
+
+[[variant]]
+name = "packed"
+
+[[variant]]
+name = "padded"
+placement = { pad = 64 }
+
+[[role]]
+name = "counter"
+workers = 2
+loop = ["add hits[me]"]
+
+[[expect]]
+claim = "ns_per_op(packed) >= 3 * ns_per_op(padded)"
+"#;
+
+/// The message for the sound scenario after `edits` (text and its replacement) and under `flags` (path and value).
+fn printed(edits: &[(&str, &str)], flags: &[(&str, &str)]) -> String {
+    let mut text = SOUND.to_owned();
+    for (from, to) in edits {
+        assert!(text.contains(from), "the scenario has no {from:?}");
+        text = text.replacen(from, to, 1);
+    }
+    let flags: Vec<(String, String)> =
+        flags.iter().map(|(path, value)| (path.to_string(), value.to_string())).collect();
+    scenario::parse_with("lab.toml", &text, &flags).expect_err("refused").render(false)
+}
+
+#[test]
+fn the_scenario_that_the_others_edit_is_sound() {
+    let loaded = scenario::parse("lab.toml", SOUND).unwrap_or_else(|refusal| panic!("{}", refusal.render(false)));
+    assert_eq!(loaded.plan.arms.len(), 2);
+}
+
+#[test]
+fn unknown_key_with_a_near_one() {
+    let expected = r#"error: unknown key `windw` in [measure]
+ --> lab.toml:5:1
+  |
+5 | windw = "10ms"
+  | ^^^^^ did you mean `window`?
+  |
+  = help: the keys of [measure] are `window`, `warm_up`, `repetitions`, `precision`, `budget`, `baselines`, `headline`"#;
+    assert_eq!(printed(&[("window =", "windw =")], &[]), expected);
+}
+
+#[test]
+fn unknown_key_of_another_section() {
+    let expected = r#"error: unknown key `oversubscribe` in [measure]
+ --> lab.toml:6:1
+  |
+6 | oversubscribe = true
+  | ^^^^^^^^^^^^^ a key of the top of the file
+  |
+  = help: TOML counts a key to the [section] above it: move it above the first [section]
+  = help: the keys of [measure] are `window`, `warm_up`, `repetitions`, `precision`, `budget`, `baselines`, `headline`"#;
+    assert_eq!(printed(&[("window = \"10ms\"", "window = \"10ms\"\noversubscribe = true")], &[]), expected);
+}
+
+#[test]
+fn unknown_key_without_a_near_one() {
+    let expected = r#"error: unknown key `rate` in [[role]]
+  --> lab.toml:29:1
+   |
+29 | rate = "50k/s"
+   | ^^^^ not a key of the schema
+   |
+   = help: the keys of [[role]] are `name`, `workers`, `cpus`, `loop`"#;
+    assert_eq!(printed(&[("workers = 2", "workers = 2\nrate = \"50k/s\"")], &[]), expected);
+}
+
+#[test]
+fn unknown_section() {
+    let expected = r#"error: unknown key `locks` in the top of the file
+  --> lab.toml:16:2
+   |
+16 | [locks.m]
+   |  ^^^^^ did you mean `lock`?
+   |
+   = help: the keys of the top of the file are `title`, `question`, `oversubscribe`, `placement`, `measure`, `field`, `lock`, `variant`, `role`, `sweep`, `expect`"#;
+    assert_eq!(printed(&[("[lock.m]", "[locks.m]")], &[]), expected);
+}
+
+#[test]
+fn unknown_field_key() {
+    let expected = r#"error: unknown key `eech` in [field.hits]
+  --> lab.toml:11:1
+   |
+11 | eech = "worker"
+   | ^^^^ did you mean `each`?
+   |
+   = help: the keys of [field.hits] are `type`, `each`, `count`, `at`
+
+error: `hits` is a single value
+  --> lab.toml:29:19
+   |
+29 | loop = ["add hits[me]"]
+   |                   ^^ it has no elements
+   |
+   = help: write "add hits", or make it an array with each = "worker" or count = 4"#;
+    assert_eq!(printed(&[("each = \"worker\"", "eech = \"worker\"")], &[]), expected);
+}
+
+#[test]
+fn measure_is_no_table() {
+    let expected = r#"error: `measure` is an integer
+ --> lab.toml:4:11
+  |
+4 | measure = 3
+  |           ^ expected a table
+  |
+  = help: give it a section of its own: [measure]"#;
+    assert_eq!(
+        printed(&[("[measure]\nwindow = \"10ms\"\nwarm_up = \"2ms\"\nrepetitions = 4", "measure = 3")], &[]),
+        expected
+    );
+}
+
+#[test]
+fn role_with_single_brackets() {
+    let expected = r#"error: `role` is a table
+  --> lab.toml:26:2
+   |
+26 | [role]
+   |  ^^^^ expected a list of tables
+   |
+   = help: write [[role]] with double brackets, once for each role"#;
+    assert_eq!(printed(&[("[[role]]", "[role]")], &[]), expected);
+}
+
+#[test]
+fn field_without_name() {
+    let expected = r#"error: `field` is a list
+ --> lab.toml:9:1
+  |
+9 | [[field]]
+  | ^^^^^^^^^ expected a table
+  |
+  = help: give it a section of its own: [field.NAME]
+
+error: no field is named `hits`
+  --> lab.toml:29:14
+   |
+29 | loop = ["add hits[me]"]
+   |              ^^^^ not declared
+   |
+   = help: the fields are none; declare one with [field.NAME]"#;
+    assert_eq!(printed(&[("[field.hits]", "[[field]]")], &[]), expected);
+}
+
+#[test]
+fn window_of_zero() {
+    let expected = r#"error: `window` cannot be 0ms
+ --> lab.toml:5:10
+  |
+5 | window = "0ms"
+  |          ^^^^^ not within 1ms to 3600s
+  |
+  = help: write a duration from 1ms to 3600s: a shorter window holds no two slices of half a millisecond, a longer one is most likely a slip"#;
+    assert_eq!(printed(&[("\"10ms\"", "\"0ms\"")], &[]), expected);
+}
+
+#[test]
+fn window_too_long() {
+    let expected = r#"error: `window` cannot be 2h
+ --> lab.toml:5:10
+  |
+5 | window = "2h"
+  |          ^^^^ not within 1ms to 3600s
+  |
+  = help: write a duration from 1ms to 3600s: a shorter window holds no two slices of half a millisecond, a longer one is most likely a slip"#;
+    assert_eq!(printed(&[("\"10ms\"", "\"2h\"")], &[]), expected);
+}
+
+#[test]
+fn window_without_unit() {
+    let expected = r#"error: `window` has no unit
+ --> lab.toml:5:10
+  |
+5 | window = 10
+  |          ^^ a bare number
+  |
+  = help: write window = "10ms", or "10us", "10s""#;
+    assert_eq!(printed(&[("\"10ms\"", "10")], &[]), expected);
+}
+
+#[test]
+fn window_is_a_boolean() {
+    let expected = r#"error: `window` is a boolean
+ --> lab.toml:5:10
+  |
+5 | window = true
+  |          ^^^^ expected a duration in quotes
+  |
+  = help: write window = "100ms""#;
+    assert_eq!(printed(&[("\"10ms\"", "true")], &[]), expected);
+}
+
+#[test]
+fn window_with_a_space() {
+    let expected = r#"error: `10 ms` is no duration
+ --> lab.toml:5:10
+  |
+5 | window = "10 ms"
+  |          ^^^^^^^ unknown unit ` ms`: it is ns, us, ms, s, min or h
+  |
+  = help: write a number and a unit without a space: "100ms", "20us", "100ns", "1.5s""#;
+    assert_eq!(printed(&[("\"10ms\"", "\"10 ms\"")], &[]), expected);
+}
+
+#[test]
+fn window_with_unknown_unit() {
+    let expected = r#"error: `10msec` is no duration
+ --> lab.toml:5:10
+  |
+5 | window = "10msec"
+  |          ^^^^^^^^ unknown unit `msec`: it is ns, us, ms, s, min or h
+  |
+  = help: write a number and a unit without a space: "100ms", "20us", "100ns", "1.5s""#;
+    assert_eq!(printed(&[("\"10ms\"", "\"10msec\"")], &[]), expected);
+}
+
+#[test]
+fn warm_up_negative() {
+    let expected = r#"error: `-2ms` is no duration
+ --> lab.toml:6:11
+  |
+6 | warm_up = "-2ms"
+  |           ^^^^^^ negative
+  |
+  = help: write a number and a unit without a space: "100ms", "20us", "100ns", "1.5s""#;
+    assert_eq!(printed(&[("\"2ms\"", "\"-2ms\"")], &[]), expected);
+}
+
+#[test]
+fn repetitions_of_zero() {
+    let expected = r#"error: `repetitions` cannot be 0
+ --> lab.toml:7:15
+  |
+7 | repetitions = 0
+  |               ^ not within 1 to 10000
+  |
+  = help: write a number from 1 to 10000: each is one set of fresh processes; past ten thousand the machine's drift outweighs them"#;
+    assert_eq!(printed(&[("repetitions = 4", "repetitions = 0")], &[]), expected);
+}
+
+#[test]
+fn repetitions_as_word() {
+    let expected = r#"error: `repetitions` is a string
+ --> lab.toml:7:15
+  |
+7 | repetitions = "ten"
+  |               ^^^^^ expected a whole number or "auto"
+  |
+  = help: write repetitions = 10, or "auto""#;
+    assert_eq!(printed(&[("repetitions = 4", "repetitions = \"ten\"")], &[]), expected);
+}
+
+#[test]
+fn precision_without_percent() {
+    let expected = r#"error: `precision` is a decimal number
+ --> lab.toml:7:13
+  |
+7 | precision = 0.05
+  |             ^^^^ expected a percentage in quotes
+  |
+  = help: write precision = "5%""#;
+    assert_eq!(printed(&[("repetitions = 4", "precision = 0.05")], &[]), expected);
+}
+
+#[test]
+fn precision_out_of_range() {
+    let expected = r#"error: `precision` cannot be `100%`
+ --> lab.toml:7:13
+  |
+7 | precision = "100%"
+  |             ^^^^^^ not between 0% and 100%
+  |
+  = help: write the width at which a ratio's interval is narrow enough, such as "5%""#;
+    assert_eq!(printed(&[("repetitions = 4", "precision = \"100%\"")], &[]), expected);
+}
+
+#[test]
+fn baseline_unknown() {
+    let expected = r#"error: `baselines` cannot be `sole`
+ --> lab.toml:7:14
+  |
+7 | baselines = ["sole"]
+  |              ^^^^^^ did you mean `solo`?
+  |
+  = help: `baselines` is `solo` or `unshared`"#;
+    assert_eq!(printed(&[("repetitions = 4", "baselines = [\"sole\"]")], &[]), expected);
+}
+
+#[test]
+fn headline_unknown() {
+    let expected = r#"error: no role is named `countr`
+ --> lab.toml:7:12
+  |
+7 | headline = "countr"
+  |            ^^^^^^^^ did you mean `counter`?
+  |
+  = help: the roles are `counter`"#;
+    assert_eq!(printed(&[("repetitions = 4", "headline = \"countr\"")], &[]), expected);
+}
+
+#[test]
+fn type_unknown() {
+    let expected = r#"error: `type` cannot be `i64`
+  --> lab.toml:10:8
+   |
+10 | type = "i64"
+   |        ^^^^^ did you mean `u64`?
+   |
+   = help: `type` is `u8`, `u16`, `u32` or `u64`"#;
+    assert_eq!(printed(&[("type = \"u64\"\neach", "type = \"i64\"\neach")], &[]), expected);
+}
+
+#[test]
+fn type_missing() {
+    let expected = r#"error: field `hits` has no type
+ --> lab.toml:9:8
+  |
+9 | [field.hits]
+  |        ^^^^ `type` is missing
+  |
+  = help: add type = "u64", or "u32", "u16", "u8""#;
+    assert_eq!(printed(&[("type = \"u64\"\neach", "each")], &[]), expected);
+}
+
+#[test]
+fn each_and_count() {
+    let expected = r#"error: field `hits` has both `each` and `count`
+  --> lab.toml:12:1
+   |
+11 | each = "worker"
+   | ---- one element a worker
+12 | count = 4
+   | ^^^^^ a fixed number of elements
+   |
+   = help: keep one of the two"#;
+    assert_eq!(printed(&[("each = \"worker\"", "each = \"worker\"\ncount = 4")], &[]), expected);
+}
+
+#[test]
+fn count_of_zero() {
+    let expected = r#"error: `count` cannot be 0
+  --> lab.toml:11:9
+   |
+11 | count = 0
+   |         ^ not within 1 to 65536
+   |
+   = help: write a number from 1 to 65536: an array has at least one element; a single value needs no count"#;
+    assert_eq!(printed(&[("each = \"worker\"", "count = 0")], &[]), expected);
+}
+
+#[test]
+fn each_unknown() {
+    let expected = r#"error: `each` cannot be `role`
+  --> lab.toml:11:8
+   |
+11 | each = "role"
+   |        ^^^^^^ not one of `worker`
+   |
+   = help: `each` is `worker`"#;
+    assert_eq!(printed(&[("each = \"worker\"", "each = \"role\"")], &[]), expected);
+}
+
+#[test]
+fn at_without_declared() {
+    let expected = r#"error: `at` of `hits` is never used
+  --> lab.toml:12:6
+   |
+12 | at = 24
+   |      ^^ only placement "declared" looks at it
+   |
+   = help: give a variant placement = "declared", or leave `at` out"#;
+    assert_eq!(printed(&[("each = \"worker\"", "each = \"worker\"\nat = 24")], &[]), expected);
+}
+
+#[test]
+fn lock_kind_unknown() {
+    let expected = r#"error: `kind` cannot be `ticket`
+  --> lab.toml:17:8
+   |
+17 | kind = "ticket"
+   |        ^^^^^^^^ not one of `pthread`
+   |
+   = help: `kind` is `pthread`"#;
+    assert_eq!(printed(&[("kind = \"pthread\"", "kind = \"ticket\"")], &[]), expected);
+}
+
+#[test]
+fn field_and_lock_of_one_name() {
+    let expected = r#"error: `hits` names a field and a lock
+  --> lab.toml:16:7
+   |
+ 9 | [field.hits]
+   |        ---- the field
+...
+16 | [lock.hits]
+   |       ^^^^ the lock
+   |
+   = help: rename one: steps tell them apart by name"#;
+    assert_eq!(printed(&[("[lock.m]", "[lock.hits]")], &[]), expected);
+}
+
+#[test]
+fn field_name_with_hyphen() {
+    let expected = r#"error: `grand-total` cannot name a field
+  --> lab.toml:13:8
+   |
+13 | [field.grand-total]
+   |        ^^^^^^^^^^^ has a character that names cannot have
+   |
+   = help: begin with a letter a-z and use only a-z, 0-9 and `_`"#;
+    assert_eq!(printed(&[("[field.total]", "[field.grand-total]")], &[]), expected);
+}
+
+#[test]
+fn variant_name_empty() {
+    let expected = r#"error: `` cannot name a variant
+  --> lab.toml:20:8
+   |
+20 | name = ""
+   |        ^^ empty
+   |
+   = help: begin with a letter a-z and use only a-z, 0-9, `_` and `-`"#;
+    assert_eq!(printed(&[("name = \"packed\"", "name = \"\"")], &[]), expected);
+}
+
+#[test]
+fn variant_name_reserved() {
+    let expected = r#"error: `control` cannot name a variant: the run's control arm has that name
+  --> lab.toml:23:8
+   |
+23 | name = "control"
+   |        ^^^^^^^^^ reserved
+   |
+   = help: give it another name"#;
+    assert_eq!(printed(&[("name = \"padded\"", "name = \"control\"")], &[]), expected);
+}
+
+#[test]
+fn variant_name_twice() {
+    let expected = r#"error: two variants are named `packed`
+  --> lab.toml:23:8
+   |
+20 | name = "packed"
+   |        -------- the first
+...
+23 | name = "packed"
+   |        ^^^^^^^^ the second
+   |
+   = help: give each its own name"#;
+    assert_eq!(printed(&[("name = \"padded\"", "name = \"packed\"")], &[]), expected);
+}
+
+#[test]
+fn role_without_name() {
+    let expected = r#"error: a [[role]] without a name
+  --> lab.toml:26:1
+   |
+26 | [[role]]
+   | ^^^^^^^^ `name` is missing
+   |
+   = help: add name = "…": results and claims call the role by it"#;
+    assert_eq!(printed(&[("name = \"counter\"\n", "")], &[]), expected);
+}
+
+#[test]
+fn role_without_loop() {
+    let expected = r#"error: role `counter` has no loop
+  --> lab.toml:27:8
+   |
+27 | name = "counter"
+   |        ^^^^^^^^^ `loop` is missing
+   |
+   = help: give it steps, such as loop = ["add hits[me]"]"#;
+    assert_eq!(printed(&[("loop = [\"add hits[me]\"]", "")], &[]), expected);
+}
+
+#[test]
+fn role_without_steps() {
+    let expected = r#"error: role `counter` has no steps
+  --> lab.toml:29:8
+   |
+29 | loop = []
+   |        ^^
+   |
+   = help: give it steps, such as loop = ["add hits[me]"]"#;
+    assert_eq!(printed(&[("loop = [\"add hits[me]\"]", "loop = []")], &[]), expected);
+}
+
+#[test]
+fn scenario_without_role() {
+    let expected = r#"error: the scenario has no role, so nothing would run
+--> lab.toml
+ = help: add a [[role]] with a name and a loop, such as loop = ["add hits[me]"]"#;
+    assert_eq!(
+        printed(&[("[[role]]\nname = \"counter\"\nworkers = 2\nloop = [\"add hits[me]\"]\n", "")], &[]),
+        expected
+    );
+}
+
+#[test]
+fn workers_of_zero() {
+    let expected = r#"error: `workers` cannot be 0
+  --> lab.toml:28:11
+   |
+28 | workers = 0
+   |           ^ not within 1 to 1024
+   |
+   = help: write a number from 1 to 1024: each is a process pinned to a CPU"#;
+    assert_eq!(printed(&[("workers = 2", "workers = 0")], &[]), expected);
+}
+
+#[test]
+fn workers_huge() {
+    let expected = r#"error: `workers` cannot be 99999999999999999999
+  --> lab.toml:28:11
+   |
+28 | workers = 99999999999999999999
+   |           ^^^^^^^^^^^^^^^^^^^^ not within 1 to 1024
+   |
+   = help: write a number from 1 to 1024: each is a process pinned to a CPU"#;
+    assert_eq!(printed(&[("workers = 2", "workers = 99999999999999999999")], &[]), expected);
+}
+
+#[test]
+fn workers_in_quotes() {
+    let expected = r#"error: `workers` is a string
+  --> lab.toml:28:11
+   |
+28 | workers = "2"
+   |           ^^^ expected a whole number
+   |
+   = help: write workers = 2"#;
+    assert_eq!(printed(&[("workers = 2", "workers = \"2\"")], &[]), expected);
+}
+
+#[test]
+fn cpus_unknown() {
+    let expected = r#"error: `cpus` cannot be `same_core`
+  --> lab.toml:29:8
+   |
+29 | cpus = "same_core"
+   |        ^^^^^^^^^^^ did you mean `same-core`?
+   |
+   = help: `cpus` is `spread`, `same-core`, `same-llc` or `cross-socket`"#;
+    assert_eq!(printed(&[("workers = 2", "workers = 2\ncpus = \"same_core\"")], &[]), expected);
+}
+
+#[test]
+fn cpus_negative() {
+    let expected = r#"error: `cpus` cannot be -1
+  --> lab.toml:29:12
+   |
+29 | cpus = [0, -1]
+   |            ^^ not within 0 to 8191
+   |
+   = help: write a number from 0 to 8191: CPUs as Linux numbers them; `nproc` counts those that are there"#;
+    assert_eq!(printed(&[("workers = 2", "workers = 2\ncpus = [0, -1]")], &[]), expected);
+}
+
+#[test]
+fn cpus_empty() {
+    let expected = r#"error: the list of CPUs is empty
+  --> lab.toml:29:8
+   |
+29 | cpus = []
+   |        ^^
+   |
+   = help: list one CPU a worker, or write cpus = "spread""#;
+    assert_eq!(printed(&[("workers = 2", "workers = 2\ncpus = []")], &[]), expected);
+}
+
+#[test]
+fn pad_no_power_of_two() {
+    let expected = r#"error: `pad` cannot be 48
+  --> lab.toml:24:21
+   |
+24 | placement = { pad = 48 }
+   |                     ^^ not a power of two
+   |
+   = help: lines and pages are powers of two: write 32 or 64; a cache line has 64 bytes"#;
+    assert_eq!(printed(&[("pad = 64", "pad = 48")], &[]), expected);
+}
+
+#[test]
+fn pad_too_small() {
+    let expected = r#"error: `pad` cannot be 4
+  --> lab.toml:24:21
+   |
+24 | placement = { pad = 4 }
+   |                     ^ not within 8 to 4096
+   |
+   = help: write a number from 8 to 4096: a power of two of bytes that each element gets to itself"#;
+    assert_eq!(printed(&[("pad = 64", "pad = 4")], &[]), expected);
+}
+
+#[test]
+fn pad_alone() {
+    let expected = r#"error: placement `pad` needs a value
+  --> lab.toml:24:13
+   |
+24 | placement = "pad"
+   |             ^^^^^ a word alone
+   |
+   = help: the forms are "packed", "declared", "by-writer", "hot-cold", { pad = 64 }, { shift = 8 } or { offsets = { a = 0, b = [64, 128] } }"#;
+    assert_eq!(printed(&[("{ pad = 64 }", "\"pad\"")], &[]), expected);
+}
+
+#[test]
+fn placement_unknown() {
+    let expected = r#"error: `placement` cannot be `by-writter`
+  --> lab.toml:24:13
+   |
+24 | placement = "by-writter"
+   |             ^^^^^^^^^^^^ did you mean `by-writer`?
+   |
+   = help: `placement` is `packed`, `declared`, `by-writer` or `hot-cold`"#;
+    assert_eq!(printed(&[("{ pad = 64 }", "\"by-writter\"")], &[]), expected);
+}
+
+#[test]
+fn placement_with_two_rules() {
+    let expected = r#"error: a placement has one rule
+  --> lab.toml:24:25
+   |
+24 | placement = { pad = 64, strategy = "declared" }
+   |               ---       ^^^^^^^^ the second
+   |               |
+   |               the first
+   |
+   = help: keep one of `strategy`, `pad` and `offsets`; only `shift` stands beside any"#;
+    assert_eq!(printed(&[("{ pad = 64 }", "{ pad = 64, strategy = \"declared\" }")], &[]), expected);
+}
+
+#[test]
+fn shift_too_large() {
+    let expected = r#"error: `shift` cannot be 4096
+  --> lab.toml:24:23
+   |
+24 | placement = { shift = 4096 }
+   |                       ^^^^ not within 0 to 4095
+   |
+   = help: write a number from 0 to 4095: bytes added to a base that is aligned to a page, so that 4096 would be 0 again"#;
+    assert_eq!(printed(&[("{ pad = 64 }", "{ shift = 4096 }")], &[]), expected);
+}
+
+#[test]
+fn offsets_of_unknown_field() {
+    let expected = r#"error: no field or lock `hit` to place
+  --> lab.toml:24:27
+   |
+24 | placement = { offsets = { hit = [0, 64] } }
+   |                           ^^^ did you mean `hits`?
+   |
+   = help: the fields and locks are `hits`, `total`, `m`"#;
+    assert_eq!(printed(&[("{ pad = 64 }", "{ offsets = { hit = [0, 64] } }")], &[]), expected);
+}
+
+#[test]
+fn offset_negative() {
+    let expected = r#"error: `hits` cannot be -64
+  --> lab.toml:24:38
+   |
+24 | placement = { offsets = { hits = [0, -64] } }
+   |                                      ^^^ not within 0 to 16777215
+   |
+   = help: write a number from 0 to 16777215: bytes from the start of the fields, below 16 MiB"#;
+    assert_eq!(printed(&[("{ pad = 64 }", "{ offsets = { hits = [0, -64] } }")], &[]), expected);
+}
+
+#[test]
+fn step_unknown() {
+    let expected = r#"error: unknown step `ad`
+  --> lab.toml:29:10
+   |
+29 | loop = ["ad hits[me]"]
+   |          ^^ did you mean `add`?
+   |
+   = help: the verbs are load, store, bump, add, swap, cas, post, wait, flush, lock, unlock, work, sleep, pause, fence, yield"#;
+    assert_eq!(printed(&[("loop = [\"add hits[me]\"]", "loop = [\"ad hits[me]\"]")], &[]), expected);
+}
+
+#[test]
+fn step_empty() {
+    let expected = r#"error: this step lacks a verb
+  --> lab.toml:29:9
+   |
+29 | loop = [""]
+   |         ^^
+   |
+   = help: a step is a verb and its target, such as "add hits[me]"; the verbs are load, store, bump, add, swap, cas, post, wait, flush, lock, unlock, work, sleep, pause, fence, yield"#;
+    assert_eq!(printed(&[("loop = [\"add hits[me]\"]", "loop = [\"\"]")], &[]), expected);
+}
+
+#[test]
+fn step_not_a_string() {
+    let expected = r#"error: `loop` is an integer
+  --> lab.toml:29:9
+   |
+29 | loop = [4]
+   |         ^ expected a step in quotes
+   |
+   = help: write loop = ["add hits[me]"]"#;
+    assert_eq!(printed(&[("loop = [\"add hits[me]\"]", "loop = [4]")], &[]), expected);
+}
+
+#[test]
+fn loop_not_a_list() {
+    let expected = r#"error: `loop` is a string
+  --> lab.toml:29:8
+   |
+29 | loop = "add hits[me]"
+   |        ^^^^^^^^^^^^^^ expected a list of steps
+   |
+   = help: write loop = ["add hits[me]"]"#;
+    assert_eq!(printed(&[("loop = [\"add hits[me]\"]", "loop = \"add hits[me]\"")], &[]), expected);
+}
+
+#[test]
+fn field_unknown() {
+    let expected = r#"error: no field is named `hit`
+  --> lab.toml:29:14
+   |
+29 | loop = ["add hit[me]"]
+   |              ^^^ did you mean `hits`?
+   |
+   = help: the fields are `hits`, `total`; declare one with [field.NAME]"#;
+    assert_eq!(printed(&[("loop = [\"add hits[me]\"]", "loop = [\"add hit[me]\"]")], &[]), expected);
+}
+
+#[test]
+fn field_unknown_behind_escapes() {
+    let expected = r#"error: no field is named `hit`
+  --> lab.toml:29:9
+   |
+29 | loop = ["add\thit[me]"]
+   |         ^^^^^^^^^^^^^^ did you mean `hits`?
+   |
+   = help: the fields are `hits`, `total`; declare one with [field.NAME]"#;
+    assert_eq!(printed(&[("loop = [\"add hits[me]\"]", "loop = [\"add\\thit[me]\"]")], &[]), expected);
+}
+
+#[test]
+fn array_without_brackets() {
+    let expected = r#"error: `hits` is an array
+  --> lab.toml:29:14
+   |
+29 | loop = ["add hits"]
+   |              ^^^^ which element?
+   |
+   = help: write hits[me], hits[next], hits[any], hits[all] or hits[0]"#;
+    assert_eq!(printed(&[("loop = [\"add hits[me]\"]", "loop = [\"add hits\"]")], &[]), expected);
+}
+
+#[test]
+fn scalar_with_brackets() {
+    let expected = r#"error: `total` is a single value
+  --> lab.toml:29:20
+   |
+29 | loop = ["add total[me]"]
+   |                    ^^ it has no elements
+   |
+   = help: write "add total", or make it an array with each = "worker" or count = 4"#;
+    assert_eq!(printed(&[("loop = [\"add hits[me]\"]", "loop = [\"add total[me]\"]")], &[]), expected);
+}
+
+#[test]
+fn element_unknown() {
+    let expected = r#"error: unknown element `mee`
+  --> lab.toml:29:19
+   |
+29 | loop = ["add hits[mee]"]
+   |                   ^^^ did you mean `me`?
+   |
+   = help: an element is `me`, `next`, `any`, `all` or a number from 0"#;
+    assert_eq!(printed(&[("loop = [\"add hits[me]\"]", "loop = [\"add hits[mee]\"]")], &[]), expected);
+}
+
+#[test]
+fn element_out_of_range() {
+    let expected = r#"error: `hits` has no element 2
+  --> lab.toml:29:19
+   |
+29 | loop = ["add hits[2]"]
+   |                   ^ it has 2 elements, from 0
+   |
+   = help: elements are as many as workers of all roles: use a smaller number"#;
+    assert_eq!(printed(&[("loop = [\"add hits[me]\"]", "loop = [\"add hits[2]\"]")], &[]), expected);
+}
+
+#[test]
+fn element_missing() {
+    let expected = r#"error: empty brackets
+  --> lab.toml:29:19
+   |
+29 | loop = ["add hits[]"]
+   |                   ^ which element?
+   |
+   = help: write hits[me]"#;
+    assert_eq!(printed(&[("loop = [\"add hits[me]\"]", "loop = [\"add hits[]\"]")], &[]), expected);
+}
+
+#[test]
+fn me_beyond_a_fixed_count() {
+    let expected = r#"error: worker 1 has no element in `hits`
+  --> lab.toml:29:19
+   |
+29 | loop = ["add hits[me]"]
+   |                   ^^ `hits` has 1 element
+   |
+   = help: write each = "worker" in place of count, or a larger count"#;
+    assert_eq!(printed(&[("each = \"worker\"", "count = 1")], &[]), expected);
+}
+
+#[test]
+fn bracket_not_closed() {
+    let expected = r#"error: this step lacks the closing bracket
+  --> lab.toml:29:9
+   |
+29 | loop = ["add hits[me"]
+   |         ^^^^^^^^^^^^^
+   |
+   = help: write hits[me]"#;
+    assert_eq!(printed(&[("loop = [\"add hits[me]\"]", "loop = [\"add hits[me\"]")], &[]), expected);
+}
+
+#[test]
+fn post_to_all() {
+    let expected = r#"error: `post` needs one element, always the same
+  --> lab.toml:29:20
+   |
+29 | loop = ["post hits[all]"]
+   |                    ^^^ stands for several
+   |
+   = help: write `[me]`, `[next]` or a number: a wait must know which word it waits for"#;
+    assert_eq!(printed(&[("loop = [\"add hits[me]\"]", "loop = [\"post hits[all]\"]")], &[]), expected);
+}
+
+#[test]
+fn step_on_a_lock() {
+    let expected = r#"error: `m` is a lock, not a field
+  --> lab.toml:29:16
+   |
+29 | loop = ["store m"]
+   |                ^ `store` needs a field
+   |
+   = help: write "lock m" and later "unlock m", or declare a field"#;
+    assert_eq!(printed(&[("loop = [\"add hits[me]\"]", "loop = [\"store m\"]")], &[]), expected);
+}
+
+#[test]
+fn lock_of_a_field() {
+    let expected = r#"error: `total` is a field, not a lock
+  --> lab.toml:29:15
+   |
+29 | loop = ["lock total"]
+   |               ^^^^^ `lock` needs a lock
+   |
+   = help: declare a lock with [lock.NAME]; fields take `load`, `store`, `add` and the like"#;
+    assert_eq!(printed(&[("loop = [\"add hits[me]\"]", "loop = [\"lock total\"]")], &[]), expected);
+}
+
+#[test]
+fn lock_unknown() {
+    let expected = r#"error: no lock is named `mm`
+  --> lab.toml:29:15
+   |
+29 | loop = ["lock mm"]
+   |               ^^ not declared
+   |
+   = help: the locks are `m`; declare one with [lock.NAME]"#;
+    assert_eq!(printed(&[("loop = [\"add hits[me]\"]", "loop = [\"lock mm\"]")], &[]), expected);
+}
+
+#[test]
+fn step_with_a_tail() {
+    let expected = r#"error: unexpected `add` behind the step
+  --> lab.toml:29:20
+   |
+29 | loop = ["add total add total"]
+   |                    ^^^ the step ends before it
+   |
+   = help: write each step as a string of its own"#;
+    assert_eq!(printed(&[("loop = [\"add hits[me]\"]", "loop = [\"add total add total\"]")], &[]), expected);
+}
+
+#[test]
+fn work_without_unit() {
+    let expected = r#"error: `100` is no duration
+  --> lab.toml:29:15
+   |
+29 | loop = ["work 100"]
+   |               ^^^ the unit is missing: ns, us, ms, s, min or h
+   |
+   = help: write "work 100ns""#;
+    assert_eq!(printed(&[("loop = [\"add hits[me]\"]", "loop = [\"work 100\"]")], &[]), expected);
+}
+
+#[test]
+fn sleep_too_long() {
+    let expected = r#"error: `sleep` cannot take 2s
+  --> lab.toml:29:16
+   |
+29 | loop = ["sleep 2s"]
+   |                ^^ not within 1ns to 1s
+   |
+   = help: a worker looks at the stop word between steps, so none may last longer than a second"#;
+    assert_eq!(printed(&[("loop = [\"add hits[me]\"]", "loop = [\"sleep 2s\"]")], &[]), expected);
+}
+
+#[test]
+fn every_of_zero() {
+    let expected = r#"error: `every` cannot be 0
+  --> lab.toml:29:16
+   |
+29 | loop = ["every 0 add total"]
+   |                ^ not within 1 to 1000000
+   |
+   = help: write a number of passes; a larger one might not come up within a window"#;
+    assert_eq!(printed(&[("loop = [\"add hits[me]\"]", "loop = [\"every 0 add total\"]")], &[]), expected);
+}
+
+#[test]
+fn every_without_number() {
+    let expected = r#"error: `add` is no number of passes
+  --> lab.toml:29:16
+   |
+29 | loop = ["every add total"]
+   |                ^^^ expected a whole number
+   |
+   = help: write "every 64 add hits[me]": the step runs in one pass of 64"#;
+    assert_eq!(printed(&[("loop = [\"add hits[me]\"]", "loop = [\"every add total\"]")], &[]), expected);
+}
+
+#[test]
+fn target_missing() {
+    let expected = r#"error: this step lacks a target
+  --> lab.toml:29:9
+   |
+29 | loop = ["add"]
+   |         ^^^^^
+   |
+   = help: write "add NAME" with a field declared as [field.NAME]"#;
+    assert_eq!(printed(&[("loop = [\"add hits[me]\"]", "loop = [\"add\"]")], &[]), expected);
+}
+
+#[test]
+fn unlock_without_lock() {
+    let expected = r#"error: `m` is not held here
+  --> lab.toml:29:9
+   |
+29 | loop = ["unlock m"]
+   |         ^^^^^^^^^^ nothing to release
+   |
+   = help: put "lock m" before it"#;
+    assert_eq!(printed(&[("loop = [\"add hits[me]\"]", "loop = [\"unlock m\"]")], &[]), expected);
+}
+
+#[test]
+fn lock_kept() {
+    let expected = r#"error: `m` is still held when the pass ends
+  --> lab.toml:29:9
+   |
+29 | loop = ["lock m", "add total"]
+   |         ^^^^^^^^ the next pass would wait for itself for ever
+   |
+   = help: end the critical section with "unlock m""#;
+    assert_eq!(printed(&[("loop = [\"add hits[me]\"]", "loop = [\"lock m\", \"add total\"]")], &[]), expected);
+}
+
+#[test]
+fn lock_twice() {
+    let expected = r#"error: this step takes `m` twice
+  --> lab.toml:29:19
+   |
+29 | loop = ["lock m", "lock m"]
+   |         --------  ^^^^^^^^ would wait for itself for ever
+   |         |
+   |         taken here
+   |
+   = help: put "unlock m" between the two"#;
+    assert_eq!(printed(&[("loop = [\"add hits[me]\"]", "loop = [\"lock m\", \"lock m\"]")], &[]), expected);
+}
+
+#[test]
+fn lock_and_unlock_in_other_passes() {
+    let expected = r#"error: `m` is not released whenever it is taken
+  --> lab.toml:29:27
+   |
+29 | loop = ["every 2 lock m", "unlock m"]
+   |         ----------------  ^^^^^^^^^^ runs in other passes
+   |         |
+   |         taken here
+   |
+   = help: give both steps the same `every`"#;
+    assert_eq!(printed(&[("loop = [\"add hits[me]\"]", "loop = [\"every 2 lock m\", \"unlock m\"]")], &[]), expected);
+}
+
+#[test]
+fn wait_that_nothing_ends() {
+    let expected = r#"error: nothing changes `total`, so this wait would never end
+  --> lab.toml:29:9
+   |
+29 | loop = ["wait total"]
+   |         ^^^^^^^^^^^^ waits for ever
+   |
+   = help: let another role `post` `total`"#;
+    assert_eq!(printed(&[("loop = [\"add hits[me]\"]", "loop = [\"wait total\"]")], &[]), expected);
+}
+
+#[test]
+fn pass_longer_than_window() {
+    let expected = r#"error: one pass takes at least 12ms, and the window is 10ms
+  --> lab.toml:29:8
+   |
+29 | loop = ["work 6ms", "sleep 6ms"]
+   |        ^^^^^^^^^^^^^^^^^^^^^^^^^ no pass would end within it
+   |
+   = help: shorten `work` and `sleep`, or lengthen [measure] window"#;
+    assert_eq!(printed(&[("loop = [\"add hits[me]\"]", "loop = [\"work 6ms\", \"sleep 6ms\"]")], &[]), expected);
+}
+
+#[test]
+fn placeholder_without_value() {
+    let expected = r#"error: `$think` has no value
+  --> lab.toml:29:15
+   |
+29 | loop = ["work $think"]
+   |               ^^^^^^ a placeholder that nothing fills
+   |
+   = help: list its values under [sweep]: think = ["10ns", "100ns"]"#;
+    assert_eq!(printed(&[("loop = [\"add hits[me]\"]", "loop = [\"work $think\"]")], &[]), expected);
+}
+
+#[test]
+fn placeholder_with_a_reserved_name() {
+    let expected = r#"error: `$shift` has the name of a path that sweeps know
+  --> lab.toml:29:15
+   |
+29 | loop = ["work $shift"]
+   |               ^^^^^^ reserved
+   |
+   = help: choose another name than `workers`, `cpus`, `kind`, `placement`, `shift` or `oversubscribe`"#;
+    assert_eq!(printed(&[("loop = [\"add hits[me]\"]", "loop = [\"work $shift\"]")], &[]), expected);
+}
+
+#[test]
+fn placeholder_with_two_words() {
+    let expected = r#"error: `10 ns` cannot stand for `$think`
+  --> lab.toml:35:18
+   |
+35 | think = ["10ns", "10 ns"]
+   |                  ^^^^^^^ not one plain word
+   |
+   = help: a placeholder stands for one word of a step; sweep "role.NAME.loop" to change whole steps"#;
+    assert_eq!(
+        printed(
+            &[
+                ("loop = [\"add hits[me]\"]", "loop = [\"work $think\"]"),
+                (
+                    "claim = \"ns_per_op(packed) >= 3 * ns_per_op(padded)\"",
+                    "claim = \"ns_per_op(packed) >= 3 * ns_per_op(padded)\"\n\n[sweep]\nthink = [\"10ns\", \"10 ns\"]\n"
+                )
+            ],
+            &[]
+        ),
+        expected
+    );
+}
+
+#[test]
+fn placeholder_value_refused_in_its_arm() {
+    let expected = r#"error: `10` is no duration
+  --> lab.toml:35:18
+   |
+29 | loop = ["work $think"]
+   |               ------ the step that it fills
+...
+35 | think = ["10ns", "10"]
+   |                  ^^^^ the unit is missing: ns, us, ms, s, min or h
+   |
+   = help: write "work 100ns""#;
+    assert_eq!(
+        printed(
+            &[
+                ("loop = [\"add hits[me]\"]", "loop = [\"work $think\"]"),
+                (
+                    "claim = \"ns_per_op(packed) >= 3 * ns_per_op(padded)\"",
+                    "claim = \"ns_per_op(packed) >= 3 * ns_per_op(padded)\"\n\n[sweep]\nthink = [\"10ns\", \"10\"]\n"
+                )
+            ],
+            &[]
+        ),
+        expected
+    );
+}
+
+#[test]
+fn set_of_an_unknown_role() {
+    let expected = r#"error: no path `role.countr.workers` to set
+  --> lab.toml:27:1
+   |
+27 | "role.countr.workers" = 2
+   | ^^^^^^^^^^^^^^^^^^^^^ did you mean `role.counter.workers`?
+   |
+   = help: the paths are `workers`, `cpus`, `kind`, `placement`, `shift`, `oversubscribe`, `role.counter.workers`, `role.counter.cpus`, `role.counter.loop`, `field.hits.type`, `field.hits.each`, `field.hits.count`, and 9 more"#;
+    assert_eq!(printed(&[("[[role]]", "[variant.set]\n\"role.countr.workers\" = 2\n\n[[role]]")], &[]), expected);
+}
+
+#[test]
+fn set_of_a_whole_run_key() {
+    let expected = r#"error: `measure.repetitions` holds for the whole run
+  --> lab.toml:27:1
+   |
+27 | "measure.repetitions" = 2
+   | ^^^^^^^^^^^^^^^^^^^^^ cannot differ between arms
+   |
+   = help: set it under [measure]; arms can have their own `window`, `warm_up`"#;
+    assert_eq!(printed(&[("[[role]]", "[variant.set]\n\"measure.repetitions\" = 2\n\n[[role]]")], &[]), expected);
+}
+
+#[test]
+fn set_of_the_placement() {
+    let expected = r#"error: a variant's placement is a key of its own
+  --> lab.toml:27:1
+   |
+27 | placement = "packed"
+   | ^^^^^^^^^ set by another way
+   |
+   = help: write placement = … under [[variant]], above [variant.set]"#;
+    assert_eq!(printed(&[("[[role]]", "[variant.set]\nplacement = \"packed\"\n\n[[role]]")], &[]), expected);
+}
+
+#[test]
+fn set_twice() {
+    let expected = r#"error: `role.counter.workers` is set twice
+  --> lab.toml:28:14
+   |
+27 | workers = 1
+   | ------- the first
+28 | role.counter.workers = 1
+   |              ^^^^^^^ the second
+   |
+   = help: keep one of the two"#;
+    assert_eq!(
+        printed(&[("[[role]]", "[variant.set]\nworkers = 1\nrole.counter.workers = 1\n\n[[role]]")], &[]),
+        expected
+    );
+}
+
+#[test]
+fn set_to_a_wrong_type() {
+    let expected = r#"error: `workers` is a string
+  --> lab.toml:27:26
+   |
+27 | "role.counter.workers" = "two"
+   |                          ^^^^^ expected a whole number
+   |
+   = help: write workers = 2"#;
+    assert_eq!(
+        printed(&[("[[role]]", "[variant.set]\n\"role.counter.workers\" = \"two\"\n\n[[role]]")], &[]),
+        expected
+    );
+}
+
+#[test]
+fn sweep_without_a_list() {
+    let expected = r#"error: `workers` is an integer
+  --> lab.toml:35:11
+   |
+35 | workers = 2
+   |           ^ expected a list of values
+   |
+   = help: write workers = [1, 2]"#;
+    assert_eq!(
+        printed(
+            &[(
+                "claim = \"ns_per_op(packed) >= 3 * ns_per_op(padded)\"",
+                "claim = \"ns_per_op(packed) >= 3 * ns_per_op(padded)\"\n\n[sweep]\nworkers = 2\n"
+            )],
+            &[]
+        ),
+        expected
+    );
+}
+
+#[test]
+fn sweep_of_nothing() {
+    let expected = r#"error: the sweep of `workers` is empty
+  --> lab.toml:35:11
+   |
+35 | workers = []
+   |           ^^ no value
+   |
+   = help: list at least one value"#;
+    assert_eq!(
+        printed(
+            &[(
+                "claim = \"ns_per_op(packed) >= 3 * ns_per_op(padded)\"",
+                "claim = \"ns_per_op(packed) >= 3 * ns_per_op(padded)\"\n\n[sweep]\nworkers = []\n"
+            )],
+            &[]
+        ),
+        expected
+    );
+}
+
+#[test]
+fn sweep_of_a_value_twice() {
+    let expected = r#"error: this value stands in the sweep's list twice
+  --> lab.toml:35:18
+   |
+35 | workers = [1, 2, 1]
+   |            -     ^ the second
+   |            |
+   |            the first
+   |
+   = help: keep one: both would make the same arm"#;
+    assert_eq!(
+        printed(
+            &[(
+                "claim = \"ns_per_op(packed) >= 3 * ns_per_op(padded)\"",
+                "claim = \"ns_per_op(packed) >= 3 * ns_per_op(padded)\"\n\n[sweep]\nworkers = [1, 2, 1]\n"
+            )],
+            &[]
+        ),
+        expected
+    );
+}
+
+#[test]
+fn sweep_of_an_unknown_path() {
+    let expected = r#"error: no path `worker` to set
+  --> lab.toml:35:1
+   |
+35 | worker = [1, 2]
+   | ^^^^^^ did you mean `workers`?
+   |
+   = help: the paths are `workers`, `cpus`, `kind`, `placement`, `shift`, `oversubscribe`, `role.counter.workers`, `role.counter.cpus`, `role.counter.loop`, `field.hits.type`, `field.hits.each`, `field.hits.count`, and 9 more"#;
+    assert_eq!(
+        printed(
+            &[(
+                "claim = \"ns_per_op(packed) >= 3 * ns_per_op(padded)\"",
+                "claim = \"ns_per_op(packed) >= 3 * ns_per_op(padded)\"\n\n[sweep]\nworker = [1, 2]\n"
+            )],
+            &[]
+        ),
+        expected
+    );
+}
+
+#[test]
+fn sweep_of_a_placement_beside_others() {
+    let expected = r#"error: `placement` is swept, and a variant has its own
+  --> lab.toml:35:1
+   |
+24 | placement = { pad = 64 }
+   |             ------------ a variant's own
+...
+35 | placement = ["packed", "declared"]
+   | ^^^^^^^^^ the sweep
+   |
+   = help: leave one out: the arms of a sweep differ in what it lists"#;
+    assert_eq!(
+        printed(
+            &[(
+                "claim = \"ns_per_op(packed) >= 3 * ns_per_op(padded)\"",
+                "claim = \"ns_per_op(packed) >= 3 * ns_per_op(padded)\"\n\n[sweep]\nplacement = [\"packed\", \"declared\"]\n"
+            )],
+            &[]
+        ),
+        expected
+    );
+}
+
+#[test]
+fn sweep_with_too_many_arms() {
+    let expected = r#"error: the sweep makes 320 arms
+  --> lab.toml:34:2
+   |
+34 | [sweep]
+   |  ^^^^^ more than 256
+   |
+   = help: its lists multiply, and with the variants: shorten them, or split the scenario in several files"#;
+    assert_eq!(
+        printed(
+            &[(
+                "claim = \"ns_per_op(packed) >= 3 * ns_per_op(padded)\"",
+                "claim = \"ns_per_op(packed) >= 3 * ns_per_op(padded)\"\n\n[sweep]\nshift = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19]\nworkers = [1, 2, 3, 4, 5, 6, 7, 8]\n"
+            )],
+            &[]
+        ),
+        expected
+    );
+}
+
+#[test]
+fn kind_of_no_lock() {
+    let expected = r#"error: `kind` alone means the kind of the only lock
+  --> lab.toml:33:1
+   |
+33 | kind = ["pthread"]
+   | ^^^^ this scenario has no lock
+   |
+   = help: declare one with [lock.NAME]"#;
+    assert_eq!(
+        printed(
+            &[
+                ("[lock.m]\nkind = \"pthread\"\n", ""),
+                (
+                    "claim = \"ns_per_op(packed) >= 3 * ns_per_op(padded)\"",
+                    "claim = \"ns_per_op(packed) >= 3 * ns_per_op(padded)\"\n\n[sweep]\nkind = [\"pthread\"]\n"
+                )
+            ],
+            &[]
+        ),
+        expected
+    );
+}
+
+#[test]
+fn claim_missing() {
+    let expected = r#"error: an [[expect]] without a claim
+  --> lab.toml:31:1
+   |
+31 | [[expect]]
+   | ^^^^^^^^^^ `claim` is missing
+   |
+   = help: a claim reads: metric(arm) >= 3 * metric(arm), or metric(arm) <= 100"#;
+    assert_eq!(
+        printed(&[("claim = \"ns_per_op(packed) >= 3 * ns_per_op(padded)\"", "when = \"cpus >= 2\"")], &[]),
+        expected
+    );
+}
+
+#[test]
+fn claim_of_an_unknown_metric() {
+    let expected = r#"error: unknown metric `ns_per_opp`
+  --> lab.toml:32:10
+   |
+32 | claim = "ns_per_opp(packed) >= 3"
+   |          ^^^^^^^^^^ did you mean `ns_per_op`?
+   |
+   = help: the metrics are ns_per_op, ops_per_second, fairness_jain, contention_solo, contention_unshared, contended_share, handoffs_per_op, wait_p50_ns, wait_p99_ns, wait_p999_ns, wait_max_ns, `bytes`, and COUNTER_per_op or COUNTER_per_second with a counter of l1d_loads, l1d_load_misses, llc_loads, llc_load_misses, cache_references, cache_misses, cycles, instructions, stalled_cycles, dtlb_load_misses, context_switches, cpu_migrations, page_faults, task_clock"#;
+    assert_eq!(
+        printed(
+            &[("claim = \"ns_per_op(packed) >= 3 * ns_per_op(padded)\"", "claim = \"ns_per_opp(packed) >= 3\"")],
+            &[]
+        ),
+        expected
+    );
+}
+
+#[test]
+fn claim_of_an_unknown_counter() {
+    let expected = r#"error: unknown metric `llc_load_miss_per_op`
+  --> lab.toml:32:10
+   |
+32 | claim = "llc_load_miss_per_op(packed) >= 3"
+   |          ^^^^^^^^^^^^^^^^^^^^ did you mean `llc_load_misses_per_op`?
+   |
+   = help: the metrics are ns_per_op, ops_per_second, fairness_jain, contention_solo, contention_unshared, contended_share, handoffs_per_op, wait_p50_ns, wait_p99_ns, wait_p999_ns, wait_max_ns, `bytes`, and COUNTER_per_op or COUNTER_per_second with a counter of l1d_loads, l1d_load_misses, llc_loads, llc_load_misses, cache_references, cache_misses, cycles, instructions, stalled_cycles, dtlb_load_misses, context_switches, cpu_migrations, page_faults, task_clock"#;
+    assert_eq!(
+        printed(
+            &[(
+                "claim = \"ns_per_op(packed) >= 3 * ns_per_op(padded)\"",
+                "claim = \"llc_load_miss_per_op(packed) >= 3\""
+            )],
+            &[]
+        ),
+        expected
+    );
+}
+
+#[test]
+fn claim_of_an_unknown_arm() {
+    let expected = r#"error: no arm is named `packd`
+  --> lab.toml:32:20
+   |
+32 | claim = "ns_per_op(packd) >= 3"
+   |                    ^^^^^ did you mean `packed`?
+   |
+   = help: the arms are `packed`, `padded`, `control`, `solo:counter`, `unshared:packed`"#;
+    assert_eq!(
+        printed(
+            &[("claim = \"ns_per_op(packed) >= 3 * ns_per_op(padded)\"", "claim = \"ns_per_op(packd) >= 3\"")],
+            &[]
+        ),
+        expected
+    );
+}
+
+#[test]
+fn claim_of_a_baseline_left_out() {
+    let expected = r#"error: there will be no arm `solo:counter`
+  --> lab.toml:33:41
+   |
+33 | claim = "ns_per_op(packed) >= ns_per_op(solo:counter)"
+   |                                         ^^^^^^^^^^^^ [measure] baselines leaves `solo` out
+   |
+   = help: the arms are `packed`, `padded`, `control`, `unshared:packed`"#;
+    assert_eq!(
+        printed(
+            &[
+                (
+                    "claim = \"ns_per_op(packed) >= 3 * ns_per_op(padded)\"",
+                    "claim = \"ns_per_op(packed) >= ns_per_op(solo:counter)\""
+                ),
+                ("repetitions = 4", "repetitions = 4\nbaselines = [\"unshared\"]")
+            ],
+            &[]
+        ),
+        expected
+    );
+}
+
+#[test]
+fn claim_of_another_variants_baseline() {
+    let expected = r#"error: there will be no arm `unshared:padded`
+  --> lab.toml:32:20
+   |
+32 | claim = "ns_per_op(unshared:padded) <= 3"
+   |                    ^^^^^^^^^^^^^^^ baselines are made of the first variant alone
+   |
+   = help: the arms are `packed`, `padded`, `control`, `solo:counter`, `unshared:packed`"#;
+    assert_eq!(
+        printed(
+            &[(
+                "claim = \"ns_per_op(packed) >= 3 * ns_per_op(padded)\"",
+                "claim = \"ns_per_op(unshared:padded) <= 3\""
+            )],
+            &[]
+        ),
+        expected
+    );
+}
+
+#[test]
+fn claim_of_an_unknown_role() {
+    let expected = r#"error: no role is named `reader`
+  --> lab.toml:32:28
+   |
+32 | claim = "ns_per_op(packed, reader) <= 3"
+   |                            ^^^^^^ `ns_per_op` is a metric of a role
+   |
+   = help: the roles are `counter`"#;
+    assert_eq!(
+        printed(
+            &[("claim = \"ns_per_op(packed) >= 3 * ns_per_op(padded)\"", "claim = \"ns_per_op(packed, reader) <= 3\"")],
+            &[]
+        ),
+        expected
+    );
+}
+
+#[test]
+fn claim_on_two_locks() {
+    let expected = r#"error: `contended_share` is a metric of a lock
+  --> lab.toml:34:26
+   |
+34 | claim = "contended_share(packed) <= 0.5"
+   |                          ^^^^^^ this scenario has 2 locks
+   |
+   = help: name the lock behind a comma, as in contended_share(ARM, n)"#;
+    assert_eq!(
+        printed(
+            &[
+                (
+                    "claim = \"ns_per_op(packed) >= 3 * ns_per_op(padded)\"",
+                    "claim = \"contended_share(packed) <= 0.5\""
+                ),
+                ("[lock.m]\n", "[lock.n]\n\n[lock.m]\n")
+            ],
+            &[]
+        ),
+        expected
+    );
+}
+
+#[test]
+fn claim_of_equality() {
+    let expected = r#"error: unknown relation `==`
+  --> lab.toml:32:28
+   |
+32 | claim = "ns_per_op(packed) == 3"
+   |                            ^^ expected a relation
+   |
+   = help: it is one of >= <= > <; equality is never claimed, since figures are intervals"#;
+    assert_eq!(
+        printed(
+            &[("claim = \"ns_per_op(packed) >= 3 * ns_per_op(padded)\"", "claim = \"ns_per_op(packed) == 3\"")],
+            &[]
+        ),
+        expected
+    );
+}
+
+#[test]
+fn claim_of_two_numbers() {
+    let expected = r#"error: a claim begins with a metric
+  --> lab.toml:32:10
+   |
+32 | claim = "3 >= 2"
+   |          ^^^^^^ expected a metric
+   |
+   = help: a claim reads: metric(arm) >= 3 * metric(arm), or metric(arm) <= 100"#;
+    assert_eq!(
+        printed(&[("claim = \"ns_per_op(packed) >= 3 * ns_per_op(padded)\"", "claim = \"3 >= 2\"")], &[]),
+        expected
+    );
+}
+
+#[test]
+fn claim_with_the_factor_behind() {
+    let expected = r#"error: unexpected `* 3` behind the claim
+  --> lab.toml:32:49
+   |
+32 | claim = "ns_per_op(packed) >= ns_per_op(padded) * 3"
+   |                                                 ^^^ the claim ends before it
+   |
+   = help: write the factor first: 3 * metric(arm); one claim an [[expect]]"#;
+    assert_eq!(
+        printed(
+            &[(
+                "claim = \"ns_per_op(packed) >= 3 * ns_per_op(padded)\"",
+                "claim = \"ns_per_op(packed) >= ns_per_op(padded) * 3\""
+            )],
+            &[]
+        ),
+        expected
+    );
+}
+
+#[test]
+fn claim_not_closed() {
+    let expected = r#"error: this bracket is not closed
+  --> lab.toml:32:19
+   |
+32 | claim = "ns_per_op(packed >= 3"
+   |                   ^^^^^^^^^^^^ no `)`
+   |
+   = help: a claim reads: metric(arm) >= 3 * metric(arm), or metric(arm) <= 100"#;
+    assert_eq!(
+        printed(
+            &[("claim = \"ns_per_op(packed) >= 3 * ns_per_op(padded)\"", "claim = \"ns_per_op(packed >= 3\"")],
+            &[]
+        ),
+        expected
+    );
+}
+
+#[test]
+fn claim_of_no_arm() {
+    let expected = r#"error: `ns_per_op` lacks its arm
+  --> lab.toml:32:20
+   |
+32 | claim = "ns_per_op >= 3"
+   |                    ^ expected (arm)
+   |
+   = help: write ns_per_op(ARM)"#;
+    assert_eq!(
+        printed(&[("claim = \"ns_per_op(packed) >= 3 * ns_per_op(padded)\"", "claim = \"ns_per_op >= 3\"")], &[]),
+        expected
+    );
+}
+
+#[test]
+fn claim_of_a_bad_number() {
+    let expected = r#"error: `-3` is no number to compare with
+  --> lab.toml:32:31
+   |
+32 | claim = "ns_per_op(packed) >= -3"
+   |                               ^^ not a number
+   |
+   = help: write a number of 0 or more, such as 3, 0.95 or 1e6, in the metric's own unit"#;
+    assert_eq!(
+        printed(
+            &[("claim = \"ns_per_op(packed) >= 3 * ns_per_op(padded)\"", "claim = \"ns_per_op(packed) >= -3\"")],
+            &[]
+        ),
+        expected
+    );
+}
+
+#[test]
+fn when_of_an_unknown_fact() {
+    let expected = r#"error: unknown fact `llcs` of the host
+  --> lab.toml:33:8
+   |
+33 | when = "llcs >= 2"
+   |        ^^^^^^^^^^^ not a fact
+   |
+   = help: a condition reads: llc_groups >= 2, with cpus, llc_groups, sockets or nodes, of >= <= > <"#;
+    assert_eq!(
+        printed(
+            &[(
+                "claim = \"ns_per_op(packed) >= 3 * ns_per_op(padded)\"",
+                "claim = \"ns_per_op(packed) >= 3 * ns_per_op(padded)\"\nwhen = \"llcs >= 2\""
+            )],
+            &[]
+        ),
+        expected
+    );
+}
+
+#[test]
+fn when_without_number() {
+    let expected = r#"error: `two` is no number to compare with
+  --> lab.toml:33:8
+   |
+33 | when = "cpus >= two"
+   |        ^^^^^^^^^^^^^ expected a whole number
+   |
+   = help: a condition reads: llc_groups >= 2, with cpus, llc_groups, sockets or nodes, of >= <= > <"#;
+    assert_eq!(
+        printed(
+            &[(
+                "claim = \"ns_per_op(packed) >= 3 * ns_per_op(padded)\"",
+                "claim = \"ns_per_op(packed) >= 3 * ns_per_op(padded)\"\nwhen = \"cpus >= two\""
+            )],
+            &[]
+        ),
+        expected
+    );
+}
+
+#[test]
+fn title_with_an_escape() {
+    let expected = r#"error: `title` has control characters
+ --> lab.toml:1:9
+  |
+1 | title = "\u001b[31mLab"
+  |         ^^^^^^^^^^^^^^^ a terminal would obey them
+  |
+  = help: use printable text only"#;
+    assert_eq!(printed(&[("title = \"Lab\"", "title = \"\\u001b[31mLab\"")], &[]), expected);
+}
+
+#[test]
+fn syntax_string_not_closed() {
+    let expected = r#"error: not valid TOML: invalid basic string, expected `"`
+ --> lab.toml:1:13
+  |
+1 | title = "Lab
+  |             ^
+  |
+  = help: close the text with a double quote"#;
+    assert_eq!(printed(&[("title = \"Lab\"", "title = \"Lab")], &[]), expected);
+}
+
+#[test]
+fn syntax_key_twice() {
+    let expected = r#"error: not valid TOML: duplicate key
+ --> lab.toml:2:1
+  |
+2 | title = "What?"
+  | ^^^^^ given a second time
+  |
+  = help: keep one of the two; a list of tables, such as [[variant]], takes double brackets"#;
+    assert_eq!(printed(&[("question = \"What?\"", "title = \"What?\"")], &[]), expected);
+}
+
+#[test]
+fn syntax_text_without_quotes() {
+    let expected = r#"error: not valid TOML: string values must be quoted, expected literal string
+ --> lab.toml:5:10
+  |
+5 | window = 10ms
+  |          ^^^^
+  |
+  = help: put text in double quotes"#;
+    assert_eq!(printed(&[("window = \"10ms\"", "window = 10ms")], &[]), expected);
+}
+
+#[test]
+fn several_at_once() {
+    let expected = r#"error: unknown key `windw` in [measure]
+ --> lab.toml:5:1
+  |
+5 | windw = "10ms"
+  | ^^^^^ did you mean `window`?
+  |
+  = help: the keys of [measure] are `window`, `warm_up`, `repetitions`, `precision`, `budget`, `baselines`, `headline`
+
+error: `workers` cannot be 0
+  --> lab.toml:28:11
+   |
+28 | workers = 0
+   |           ^ not within 1 to 1024
+   |
+   = help: write a number from 1 to 1024: each is a process pinned to a CPU"#;
+    assert_eq!(
+        printed(
+            &[("window = \"10ms\"", "windw = \"10ms\""), ("workers = 2", "workers = 0"), ("pad = 64", "pad = 65")],
+            &[]
+        ),
+        expected
+    );
+}
+
+#[test]
+fn flag_out_of_bounds() {
+    let expected = r#"error: `workers` cannot be 5000
+ |
+ | --workers 5000
+ |           ^^^^ not within 1 to 1024
+ |
+ = help: write a number from 1 to 1024: each is a process pinned to a CPU"#;
+    assert_eq!(printed(&[], &[("workers", "5000")]), expected);
+}
+
+#[test]
+fn flag_of_wrong_type() {
+    let expected = r#"error: `cpus` is an integer
+ |
+ | --cpus 4
+ |        ^ expected `spread`, `same-core`, `same-llc`, `cross-socket`, or a list of CPU numbers
+ |
+ = help: give the flag a value that a scenario could have: cpus = "spread", or [0, 1]"#;
+    assert_eq!(printed(&[], &[("role.counter.cpus", "4")]), expected);
+}
+
+#[test]
+fn flag_that_is_no_toml() {
+    let expected = r#"error: `two` is no value for --workers
+ |
+ | --workers two
+ |           ^^^
+ |
+ = help: give it a number, a word in quotes, or a list in brackets"#;
+    assert_eq!(printed(&[], &[("workers", "two")]), expected);
+}
+
+#[test]
+fn flag_that_breaks_a_step() {
+    let expected = r#"error: `hits` has no element 1
+  --> lab.toml:29:19
+   |
+29 | loop = ["add hits[1]"]
+   |                   ^ it has 1 element, from 0
+   |
+   = help: elements are as many as workers of all roles: use a smaller number"#;
+    assert_eq!(printed(&[("loop = [\"add hits[me]\"]", "loop = [\"add hits[1]\"]")], &[("workers", "1")]), expected);
+}
+
+#[test]
+fn flag_of_an_unknown_role() {
+    let expected = r#"error: no path `role.countr.workers` to set
+ |
+ | --workers 1
+ | ^^^^^^^^^ did you mean `role.counter.workers`?
+ |
+ = help: the paths are `workers`, `cpus`, `kind`, `placement`, `shift`, `oversubscribe`, `role.counter.workers`, `role.counter.cpus`, `role.counter.loop`, `field.hits.type`, `field.hits.each`, `field.hits.count`, and 9 more"#;
+    assert_eq!(printed(&[], &[("role.countr.workers", "1")]), expected);
+}
