@@ -155,19 +155,10 @@ fn load(options: &RunOptions) -> Result<Loaded, CommandError> {
         overrides.push(("workers".to_owned(), workers.to_string()));
     }
     if let Some(cpus) = &options.cpus {
-        let headline = headline_role(options)?;
         let is_list = cpus.starts_with(|c: char| c.is_ascii_digit());
-        overrides.push((format!("role.{headline}.cpus"), if is_list { format!("[{cpus}]") } else { quoted(cpus) }));
+        overrides.push(("cpus".to_owned(), if is_list { format!("[{cpus}]") } else { quoted(cpus) }));
     }
     Ok(scenario::load_with(&options.scenario, &overrides)?)
-}
-
-/// The role that `--cpus` speaks of.
-fn headline_role(options: &RunOptions) -> Result<String, CommandError> {
-    let plan = scenario::load(&options.scenario)?.plan;
-    let roles = plan.arms.first().map(|arm| &arm.case.roles);
-    let role = roles.and_then(|roles| roles.get(plan.measure.headline_role));
-    role.map(|role| role.name.clone()).ok_or_else(|| CommandError::Usage("--cpus: the scenario has no role".into()))
 }
 
 /// `--only` is the command line's, everything else the file's.
