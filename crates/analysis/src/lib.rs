@@ -8,6 +8,7 @@
 
 mod counters;
 mod diagnose;
+mod evictions;
 mod expect;
 mod figures;
 pub mod interval;
@@ -22,7 +23,7 @@ mod view;
 mod warnings;
 mod words;
 
-pub use mask::{Clock, Stuck, observe, stuck};
+pub use mask::{Clock, Stuck, observe, stuck, watching_share};
 
 use plan::{Bound, Plan, Topology};
 use record::{ArmState, ArmSummary, Diagnosis, ExpectOutcome, ExpectState, Kind, Method, Observation, Warning};
@@ -40,8 +41,8 @@ pub const SLICE_US: f64 = 500.0;
 /// Everything that follows from a run's observations.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Findings {
-    /// How figures were made. [`Method::watching_cost`] and [`Method::extended`] are for the caller to fill in: they
-    /// do not follow from observations.
+    /// How figures were made. [`Method::watching_cost`] (see [`watching_share`]) and [`Method::extended`] are for the
+    /// caller to fill in: they do not follow from observations.
     pub method: Method,
     /// One summary an arm, in the order of [`Bound::arms`].
     pub arms: Vec<ArmSummary>,
@@ -119,4 +120,72 @@ fn precision(view: &View, arms: &[ArmSummary]) -> Option<f64> {
     let widest = variants().filter_map(|a| a.ratio_to_best).map(half_width).reduce(f64::max)?;
     // A lone variant is compared with nothing but its twin.
     if variants().count() == 1 { view.control.map(half_width) } else { Some(widest) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testkit::Bench;
+
+    fn noisy() -> Bench {
+        let mut bench = Bench::new(&["packed", "padded-64", "padded-128"]).with_solo().with_unshared();
+        bench.run(10, |arm, block| {
+            let noise = 1.0 + 0.01 * f64::from((block * 7 + arm.len() as u32 * 3) % 11);
+            noise * if arm == "packed" || arm == "control" { 20.0 } else { 2.0 }
+        });
+        bench
+    }
+
+    #[test]
+    fn one_seed_gives_one_answer_and_asking_again_changes_nothing() {
+        let mut bench = noisy();
+        let first = bench.analyse();
+        assert_eq!(bench.analyse(), first);
+        assert_eq!(noisy().analyse(), first);
+    }
+
+    #[test]
+    fn the_control_arm_gives_the_resolution() {
+        let method = noisy().analyse().method;
+        let control = method.control.unwrap();
+        assert!(control.low <= 1.0 && 1.0 <= control.high, "{control:?}");
+        let farther = (control.high - 1.0).max(1.0 / control.low - 1.0);
+        assert!((method.resolution.unwrap() - farther).abs() < 1e-12);
+        assert_eq!((method.level, method.blocks), (0.95, 10));
+        assert_eq!(method.headline_regime.unwrap().transfer_ns, Some(54.0));
+    }
+
+    #[test]
+    fn precision_is_that_of_the_widest_ratio() {
+        let findings = noisy().analyse();
+        let widths = findings.arms.iter().filter(|a| a.kind == Kind::Variant).map(|a| {
+            let ratio = a.ratio_to_best.unwrap();
+            (ratio.high - ratio.low) / 2.0 / ratio.median
+        });
+        assert_eq!(findings.precision_reached, widths.reduce(f64::max));
+        assert!(findings.precision_reached.unwrap() > 0.0);
+        let mut unresolved = noisy();
+        unresolved.observations.retain(|o| o.arm != "padded-64" || o.block < 2);
+        assert_eq!(unresolved.analyse().precision_reached, None);
+    }
+
+    #[test]
+    fn noise_makes_a_run_inconclusive_and_few_blocks_do_not() {
+        assert!(noisy().analyse().conclusive);
+        let mut spoiled = noisy();
+        let hit = |o: &&mut Observation| o.arm == "padded-64" && o.block > 1;
+        spoiled.observations.iter_mut().filter(hit).for_each(|o| o.spoiled.push("lost_time".into()));
+        assert!(!spoiled.analyse().conclusive);
+        let mut short = noisy();
+        short.observations.retain(|o| o.block < 2);
+        assert!(short.analyse().conclusive);
+    }
+
+    #[test]
+    fn a_run_without_any_observation_is_told_as_such() {
+        let findings = Bench::new(&["packed"]).analyse();
+        assert!(findings.arms.iter().all(|a| a.state == ArmState::Unresolved));
+        assert_eq!(findings.diagnosis[0].kind, "none");
+        assert_eq!((findings.precision_reached, findings.method.resolution), (None, None));
+    }
 }

@@ -1,17 +1,9 @@
 //! The co-running mask: of each worker's window, only what passed while every worker was running counts.
 
+use crate::evictions::{Evictions, edges};
 use crate::stats::median_of;
 use plan::{Program, WorkerProgram};
 use record::{LockObservation, LockTrace, Observation, Slice, Trace};
-
-/// Unexplained time between two clock reads beyond which (plus [`READ_DISTANCES`]) a worker was off its CPU. Clock
-/// reads are about 20 µs apart and an interrupt takes a few µs; lower would mask interrupts, higher would let
-/// evictions pass as slow slices.
-const EVICTION_NS: f64 = 50_000.0;
-
-/// How many of the worker's own median read distances an eviction must exceed beside [`EVICTION_NS`]: a loop whose
-/// passes are long reads the clock seldom, and that alone is no eviction.
-const READ_DISTANCES: f64 = 3.0;
 
 /// Kept share of the window below which a repetition says too little to count.
 const LEAST_KEPT: f64 = 0.10;
@@ -28,7 +20,7 @@ pub struct Clock {
 }
 
 impl Clock {
-    fn ns(self, ticks: u64) -> f64 {
+    pub(crate) fn ns(self, ticks: u64) -> f64 {
         ticks as f64 / self.ticks_per_ns
     }
 }
@@ -47,7 +39,7 @@ pub struct Stuck {
 /// The workers of a repetition that completed no pass although they were running: an error of the scenario, for the
 /// coordinator to name. One that was off its CPU for most of the window is not among them.
 pub fn stuck(program: &Program, traces: &[Trace], clock: Clock) -> Vec<Stuck> {
-    let passless = traces.iter().filter(|t| t.passes == 0 && !mostly_evicted(t, clock));
+    let passless = traces.iter().filter(|t| t.passes == 0 && !mostly_evicted(program, t, clock));
     passless
         .map(|trace| {
             let worker = worker_program(program, trace.worker);
@@ -61,7 +53,7 @@ pub fn stuck(program: &Program, traces: &[Trace], clock: Clock) -> Vec<Stuck> {
 ///
 /// A gap between two clock reads is an eviction where its unexplained part is over 50 µs + 3 × the worker's median
 /// read distance; so is a blocking stretch after which the run queue had kept the worker for over 50 µs, and the edge
-/// of the window where a worker that never blocks had not yet, or no longer, read the clock. Slices of *all* workers
+/// of the window where a worker had not yet, or no longer, read the clock. Slices of *all* workers
 /// that overlap an eviction of *any* are masked. Where workers share a CPU nothing is masked: the figure is the whole
 /// window's, and [`Observation::lost_ns`] the time some worker was off its CPU.
 ///
@@ -143,7 +135,9 @@ impl Share {
 fn reasons(program: &Program, traces: &[Trace], evictions: &Evictions, clock: Clock) -> Vec<String> {
     let lost_time = |t: &Trace| {
         let window = clock.ns(t.close_ticks.saturating_sub(t.open_ticks));
-        Share::of(t, evictions, program.shares_cpu, clock).kept_ns < LEAST_KEPT * window
+        let kept_little = Share::of(t, evictions, program.shares_cpu, clock).kept_ns < LEAST_KEPT * window;
+        // A worker that completes no pass has nothing to keep; that is another matter, unless it was evicted.
+        !program.shares_cpu && kept_little && (t.passes > 0 || mostly_evicted(program, t, clock))
     };
     let speed_changed = |t: &Trace| {
         let (before, after) = (t.core_loop_before_ticks as f64, t.core_loop_after_ticks as f64);
@@ -151,19 +145,21 @@ fn reasons(program: &Program, traces: &[Trace], evictions: &Evictions, clock: Cl
     };
     let found = [
         ("no_pass", !stuck(program, traces, clock).is_empty()),
-        (
-            "lost_time",
-            !program.shares_cpu && traces.iter().any(|t| lost_time(t) && (t.passes > 0 || mostly_evicted(t, clock))),
-        ),
+        ("lost_time", traces.iter().any(lost_time)),
         ("gap_log_full", traces.iter().any(|t| t.gaps_lost > 0)),
         ("core_speed_changed", traces.iter().any(speed_changed)),
     ];
     found.into_iter().filter(|(_, so)| *so).map(|(reason, _)| reason.to_owned()).collect()
 }
 
-fn mostly_evicted(trace: &Trace, clock: Clock) -> bool {
-    let window = trace.close_ticks.saturating_sub(trace.open_ticks);
-    Evictions::of(std::slice::from_ref(trace), clock).inside(trace.open_ticks, trace.close_ticks) > window / 2
+fn mostly_evicted(program: &Program, trace: &Trace, clock: Clock) -> bool {
+    let half = trace.close_ticks.saturating_sub(trace.open_ticks) / 2;
+    // A worker that cannot block reads the clock all the time that it runs.
+    let silent = || {
+        let can_block = worker_program(program, trace.worker).is_none_or(WorkerProgram::can_block);
+        !can_block && trace.stuck_in_step.is_none() && trace.span_ticks < half
+    };
+    Evictions::of(std::slice::from_ref(trace), clock).inside(trace.open_ticks, trace.close_ticks) > half || silent()
 }
 
 fn lock(program: &Program, trace: &LockTrace, evictions: &Evictions, clock: Clock) -> LockObservation {
@@ -191,62 +187,11 @@ fn role_name(worker: Option<&WorkerProgram>) -> String {
     worker.map(|w| w.role_name.clone()).unwrap_or_default()
 }
 
-/// The stretches in which some worker was off its CPU without having asked to be: ticks, ascending, disjoint.
-struct Evictions(Vec<(u64, u64)>);
-
-impl Evictions {
-    fn of(traces: &[Trace], clock: Clock) -> Evictions {
-        let mut all: Vec<(u64, u64)> = traces.iter().flat_map(|t| evictions_of(t, clock)).collect();
-        all.sort_unstable();
-        let mut merged: Vec<(u64, u64)> = Vec::with_capacity(all.len());
-        for (start, end) in all {
-            match merged.last_mut() {
-                Some(last) if start <= last.1 => last.1 = last.1.max(end),
-                _ => merged.push((start, end)),
-            }
-        }
-        Evictions(merged)
-    }
-
-    fn overlap(&self, start: u64, end: u64) -> bool {
-        let next = self.0.partition_point(|e| e.1 <= start);
-        self.0.get(next).is_some_and(|e| e.0 < end)
-    }
-
-    /// Ticks of eviction between the two instants.
-    fn inside(&self, start: u64, end: u64) -> u64 {
-        self.0.iter().map(|e| e.1.min(end).saturating_sub(e.0.max(start))).sum()
-    }
-}
-
-/// Longest unexplained distance of two clock reads that is no eviction, ticks.
-fn allowance(trace: &Trace, clock: Clock) -> f64 {
-    EVICTION_NS * clock.ticks_per_ns + READ_DISTANCES * trace.read_distance_ticks as f64
-}
-
-fn evictions_of(trace: &Trace, clock: Clock) -> Vec<(u64, u64)> {
-    let allowed = allowance(trace, clock);
-    let unexplained =
-        |g: &&record::Gap| (g.end_ticks.saturating_sub(g.start_ticks)).saturating_sub(g.blocked_ticks) as f64 > allowed;
-    let gaps = trace.gaps.iter().filter(unexplained).map(|g| (g.start_ticks, g.end_ticks));
-    let delayed = trace.queue_delays.iter().filter(|d| d.delay_ns as f64 > EVICTION_NS);
-    let queued = delayed.map(|d| (d.start_ticks, d.end_ticks));
-    gaps.chain(queued).chain(edges(trace, clock)).collect()
-}
-
-/// The begin and the end of the window where the worker read no clock for longer than allowed. Only of a worker that
-/// never blocks: a pass that sleeps may well straddle the edge.
-fn edges(trace: &Trace, clock: Clock) -> Vec<(u64, u64)> {
-    let Some(first) = trace.slices.first() else {
-        return Vec::new();
-    };
-    if trace.blocked_ticks > 0 {
-        return Vec::new();
-    }
-    let last_read = first.start_ticks + trace.span_ticks;
-    let both = [(trace.open_ticks, first.start_ticks), (last_read, trace.close_ticks)];
-    let allowed = allowance(trace, clock);
-    both.into_iter().filter(|(start, end)| end.saturating_sub(*start) as f64 > allowed).collect()
+/// What watching takes of a repetition's window, as a share: a clock read with its bookkeeping over the distance of two
+/// reads, of the worker that reads most often. `None` where no distance was seen.
+pub fn watching_share(traces: &[Trace]) -> Option<f64> {
+    let read = traces.iter().filter(|t| t.read_distance_ticks > 0);
+    read.map(|t| t.read_cost_ticks / t.read_distance_ticks as f64).reduce(f64::max)
 }
 
 #[cfg(test)]
@@ -335,6 +280,29 @@ mod tests {
     }
 
     #[test]
+    fn at_an_edge_a_worker_that_blocks_has_the_length_of_its_passes_more() {
+        let lost_by_fellow = |late_ms: u64| {
+            let mut late = steady_trace(0, 23.0, CLOCK);
+            late.blocked_ticks = MS;
+            let start = late.open_ticks + late_ms * MS;
+            late.slices.retain(|s| s.start_ticks >= start);
+            late.span_ticks -= late_ms * MS;
+            observe("a", 0, &counters_program(8), &[late, steady_trace(1, 23.0, CLOCK)], CLOCK)[1].lost_ns
+        };
+        assert_eq!(lost_by_fellow(1), 0.0, "1.61 ms allowed: slices are 0.5 ms");
+        assert!((lost_by_fellow(5) - 5e6).abs() < 1.0);
+    }
+
+    #[test]
+    fn watching_costs_what_the_busiest_reader_pays() {
+        let (mut a, mut b) = (steady_trace(0, 23.0, CLOCK), steady_trace(1, 23.0, CLOCK));
+        (a.read_cost_ticks, a.read_distance_ticks) = (40.0, 40_000);
+        (b.read_cost_ticks, b.read_distance_ticks) = (40.0, 20_000);
+        assert_eq!(watching_share(&[a, b]), Some(0.002));
+        assert_eq!(watching_share(&[]), None);
+    }
+
+    #[test]
     fn where_workers_share_a_cpu_the_whole_window_counts() {
         let program = Program { shares_cpu: true, ..counters_program(8) };
         let traces = interrupted();
@@ -365,14 +333,14 @@ mod tests {
         assert_eq!(spoiled(|t| t.core_loop_after_ticks = t.core_loop_before_ticks * 3 / 2), ["core_speed_changed"]);
         let no_pass = |t: &mut Trace| (t.passes, t.slices, t.stuck_in_step) = (0, Vec::new(), Some(0));
         assert_eq!(spoiled(no_pass), ["no_pass"]);
-        // No pass because the CPU was taken away: the scenario is not at fault.
-        assert_eq!(
-            spoiled(|t| {
-                no_pass(t);
-                evict(t)
-            }),
-            ["lost_time"]
-        );
+        // No pass because the CPU was taken away, from within the window or from before it: not the scenario's fault.
+        let evicted = |t: &mut Trace| {
+            no_pass(t);
+            evict(t);
+        };
+        assert_eq!(spoiled(evicted), ["lost_time"]);
+        let absent = |t: &mut Trace| (t.passes, t.slices, t.span_ticks) = (0, Vec::new(), 200);
+        assert_eq!(spoiled(absent), ["lost_time"]);
     }
 
     #[test]

@@ -240,8 +240,8 @@ fn best(
     };
     let score = |key: &Key| {
         let count = |arm: &&str| counts[key].get(*arm).copied().unwrap_or(0);
-        let scarcest = arms.iter().filter(|a| compared(a)).map(|a| count(a)).min().unwrap_or(0);
-        let scarcest_baseline = arms.iter().filter(|a| !compared(a)).map(|a| count(a)).min().unwrap_or(0);
+        let scarcest = arms.iter().filter(|a| compared(a)).map(count).min().unwrap_or(0);
+        let scarcest_baseline = arms.iter().filter(|a| !compared(a)).map(count).min().unwrap_or(0);
         let enough = if scarcest >= FEWEST_BLOCKS { scarcest } else { 0 };
         let same_speed = enough > 0 && speed == Some(key.1);
         let resolved = arms.iter().filter(|a| count(a) >= FEWEST_BLOCKS).count();

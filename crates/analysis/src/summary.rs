@@ -184,7 +184,7 @@ fn role_summary(view: &View, bound: &BoundArm, role: &str) -> RoleSummary {
         |figure: Figure, name: &str| view.single(&view.series(arm, role, figure), &format!("{arm}/{role}/{name}"));
     let against = |solo| {
         let baseline = view.baseline(bound, role, solo).filter(|b| b.arm.name != *arm)?;
-        view.ratio(arm, &baseline.arm.name, role, ns_per_op)
+        view.ratio(arm, &baseline.arm.name, role)
     };
     let shared = matches!(bound.arm.kind, ArmKind::Variant | ArmKind::Control);
     RoleSummary {
@@ -232,5 +232,98 @@ fn ratio_to_best(view: &View, bound: &BoundArm, arms: &[ArmSummary]) -> Option<I
     if best.name == bound.arm.name {
         return Some(interval::exact(1.0));
     }
-    view.ratio(&bound.arm.name, &best.name, &view.headline_role(bound).name, ns_per_op)
+    view.ratio(&bound.arm.name, &best.name, &view.headline_role(bound).name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testkit::Bench;
+
+    /// Packed at 20 ns in quiet, padded at 2; baselines at 2. Everything slows by the same factor from block to block.
+    fn bench() -> Bench {
+        let mut bench = Bench::new(&["packed", "padded-64"]).with_solo().with_unshared();
+        bench.run(10, |arm, block| {
+            let drift = 1.0 + 0.03 * f64::from(block);
+            drift * if arm == "packed" || arm == "control" { 20.0 } else { 2.0 }
+        });
+        bench
+    }
+
+    fn arm(arms: &[ArmSummary], name: &str) -> ArmSummary {
+        arms.iter().find(|a| a.name == name).unwrap().clone()
+    }
+
+    fn near(seen: Option<Interval>, median: f64) -> bool {
+        seen.is_some_and(|i| (i.median - median).abs() < 1e-6 * median && i.low <= i.median && i.median <= i.high)
+    }
+
+    #[test]
+    fn an_arm_has_its_medians_and_its_ratio_to_the_best() {
+        let arms = bench().analyse().arms;
+        let packed = arm(&arms, "packed");
+        assert!(near(packed.ns_per_op, 20.0 * 1.135), "{:?}", packed.ns_per_op);
+        assert!(near(packed.ratio_to_best, 10.0), "{:?}", packed.ratio_to_best);
+        assert!(near(arm(&arms, "padded-64").ratio_to_best, 1.0));
+        assert!(arm(&arms, "solo:counter").ratio_to_best.is_none());
+        let rate = packed.ops_per_second.unwrap().median;
+        assert!((rate / 2.0 - 1e9 / (20.0 * 1.135)).abs() / rate < 0.01, "two workers: {rate}");
+        assert_eq!(packed.roles[0].fairness_jain, Some(1.0));
+        assert_eq!((packed.workers.len(), packed.layout.len(), packed.bytes), (2, 2, 16));
+        assert_eq!(packed.regime_transfer_ns, Some(54.0));
+        let slices = packed.slice_ns_per_op.unwrap();
+        assert!(slices.p10 < slices.p50 && slices.p50 < slices.p90);
+    }
+
+    #[test]
+    fn contention_pairs_with_the_blocks_in_which_the_baseline_ran() {
+        let arms = bench().analyse().arms;
+        let contention = |name: &str| arm(&arms, name).roles[0].contention.clone();
+        assert!(near(contention("packed").solo, 10.0), "{:?}", contention("packed"));
+        assert!(near(contention("packed").unshared, 10.0));
+        assert!(near(contention("padded-64").unshared, 1.0));
+        assert_eq!(contention("solo:counter"), Contention::default());
+    }
+
+    #[test]
+    fn a_variant_that_does_something_else_is_not_held_against_the_baselines() {
+        let mut bench = bench().with_steps("padded-64", "bump hits[me]");
+        bench.bound.arms[1].arm.case.roles[0].steps[0].every = 2;
+        assert_eq!(arm(&bench.analyse().arms, "padded-64").roles[0].contention, Contention::default());
+    }
+
+    #[test]
+    fn other_regimes_stand_beside_the_headline_and_are_not_mixed_in() {
+        let mut bench = Bench::new(&["packed", "padded-64"]);
+        bench.run(10, |_, block| if block < 4 { 2.0 } else { 20.0 });
+        for o in bench.observations.iter_mut().filter(|o| o.block < 4) {
+            (o.transfer_before_ns, o.transfer_after_ns) = (Some(215.0), Some(215.0));
+        }
+        let packed = arm(&bench.analyse().arms, "packed");
+        assert!(near(packed.ns_per_op, 20.0));
+        assert_eq!(packed.repetitions, RepetitionCount { kept: 6, spoiled: 0, other_regime: 4 });
+        let other = &packed.other_regimes[0];
+        assert_eq!((other.transfer_ns, other.repetitions, other.ns_per_op.median), (Some(215.0), 4, 2.0));
+    }
+
+    #[test]
+    fn spoiled_repetitions_count_for_nothing_but_their_number_and_lost_time() {
+        let mut bench = bench();
+        for o in bench.observations.iter_mut().filter(|o| o.arm == "packed" && o.block == 0) {
+            (o.ns_per_op, o.lost_ns) = (Some(1e6), 0.95 * o.window_ns);
+            o.spoiled.push("lost_time".into());
+        }
+        let packed = arm(&bench.analyse().arms, "packed");
+        assert_eq!(packed.repetitions, RepetitionCount { kept: 9, spoiled: 1, other_regime: 0 });
+        assert!(packed.ns_per_op.unwrap().high < 30.0);
+        assert!((packed.lost_share - 0.095).abs() < 1e-9, "{}", packed.lost_share);
+    }
+
+    #[test]
+    fn an_arm_that_cannot_be_placed_says_why() {
+        let mut bench = bench();
+        bench.bound.arms[1].program = Err(plan::NotApplicable { why: "needs 4 CPUs".into() });
+        let seen = arm(&bench.analyse().arms, "padded-64");
+        assert_eq!((seen.state, seen.why.as_deref()), (ArmState::NotApplicable, Some("needs 4 CPUs")));
+    }
 }

@@ -1,10 +1,11 @@
 //! The run as every later stage looks at it: the kept repetitions of each arm in its headline regime, by block.
 
-use crate::figures::{self, Figure, Series, pairs};
+use crate::figures::{Series, ns_per_op, pairs};
 use crate::interval;
 use crate::regime::Regimes;
 use plan::{ArmKind, Bound, BoundArm, Plan, Program, Role, Topology};
 use record::{Interval, Observation};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 /// What was asked and what was kept.
@@ -20,6 +21,8 @@ pub(crate) struct View<'a> {
     pub(crate) resolution: Option<f64>,
     seed: u64,
     kept: BTreeMap<&'a str, BTreeMap<u32, Vec<&'a Observation>>>,
+    /// Ratios made so far, by name.
+    ratios: RefCell<BTreeMap<String, Option<Interval>>>,
 }
 
 impl<'a> View<'a> {
@@ -39,7 +42,18 @@ impl<'a> View<'a> {
             kept.entry(&observation.arm).or_default().entry(observation.block).or_default().push(observation);
         }
         let (control, resolution) = (None, None);
-        let mut view = View { plan, bound, topology, observations, regimes, control, resolution, seed, kept };
+        let mut view = View {
+            plan,
+            bound,
+            topology,
+            observations,
+            regimes,
+            control,
+            resolution,
+            seed,
+            kept,
+            ratios: RefCell::default(),
+        };
         view.control = view.control_ratio();
         view.resolution = view.control.map(|i| i.high.max(1.0 / i.low) - 1.0);
         view
@@ -52,7 +66,7 @@ impl<'a> View<'a> {
             a.arm.kind == ArmKind::Variant && same_point
         };
         let twin = self.bound.arms.iter().find(twin)?;
-        self.ratio(&control.arm.name, &twin.arm.name, &self.headline_role(twin).name, figures::ns_per_op)
+        self.ratio(&control.arm.name, &twin.arm.name, &self.headline_role(twin).name)
     }
 
     /// The arm of that name.
@@ -111,10 +125,16 @@ impl<'a> View<'a> {
         interval::ratio(&pairs(left, right), &mut interval::dice(self.seed, name))
     }
 
-    /// The ratio of one role's figure in two arms.
-    pub(crate) fn ratio(&self, left: &str, right: &str, role: &str, figure: Figure) -> Option<Interval> {
-        let (l, r) = (self.series(left, role, figure), self.series(right, role, figure));
-        self.ratio_of(&l, &r, &format!("{left}/{right}/{role}"))
+    /// The ratio of one role's ns per pass in two arms. Many rules ask for the same one.
+    pub(crate) fn ratio(&self, left: &str, right: &str, role: &str) -> Option<Interval> {
+        let name = format!("{left}/{right}/{role}");
+        if let Some(known) = self.ratios.borrow().get(&name) {
+            return *known;
+        }
+        let (l, r) = (self.series(left, role, ns_per_op), self.series(right, role, ns_per_op));
+        let ratio = self.ratio_of(&l, &r, &name);
+        self.ratios.borrow_mut().insert(name, ratio);
+        ratio
     }
 
     /// The baseline against which `role` of `arm` can be held: the one of that kind in which the role's steps, and the

@@ -1,6 +1,5 @@
 //! What a pattern costs a role: its figure in the sick arm over that in arms without the pattern.
 
-use crate::figures::ns_per_op;
 use crate::view::View;
 use plan::{BoundArm, Program};
 use record::{Gain, Interval};
@@ -32,7 +31,7 @@ pub(super) fn threshold(view: &View) -> f64 {
 pub(super) fn against_cured(view: &View, sick: &BoundArm, role: &str, cured: &[(&BoundArm, &Program)]) -> Option<Cost> {
     let threshold = threshold(view);
     let compared = cured.iter().filter_map(|(arm, program)| {
-        let ratio = view.ratio(&sick.arm.name, &arm.arm.name, role, ns_per_op)?;
+        let ratio = view.ratio(&sick.arm.name, &arm.arm.name, role)?;
         (ratio.low > threshold).then_some((ratio, program.layout.bytes, &arm.arm.name))
     });
     let beyond: Vec<_> = compared.collect();
@@ -46,14 +45,14 @@ pub(super) fn against_cured(view: &View, sick: &BoundArm, role: &str, cured: &[(
 /// What `role` pays in `sick` as against a copy of everything for each worker.
 pub(super) fn against_unshared(view: &View, sick: &BoundArm, role: &str) -> Option<Cost> {
     let unshared = view.baseline(sick, role, false)?;
-    let ratio = view.ratio(&sick.arm.name, &unshared.arm.name, role, ns_per_op)?;
+    let ratio = view.ratio(&sick.arm.name, &unshared.arm.name, role)?;
     let cost = Cost { role: role.to_owned(), against: unshared.arm.name.clone(), ratio, gain: None };
     (ratio.low > threshold(view)).then_some(cost)
 }
 
 /// Whether some of the variants could be compared at all.
 pub(super) fn comparable(view: &View, sick: &BoundArm, role: &str, cured: &[(&BoundArm, &Program)]) -> bool {
-    cured.iter().any(|(arm, _)| view.ratio(&sick.arm.name, &arm.arm.name, role, ns_per_op).is_some())
+    cured.iter().any(|(arm, _)| view.ratio(&sick.arm.name, &arm.arm.name, role).is_some())
 }
 
 /// The costliest of several roles' costs.

@@ -62,7 +62,7 @@ pub(super) fn resolution(view: &View) -> Evidence {
     evidence(
         "resolution: smallest ratio the control arm could tell from 1, less 1".to_owned(),
         view.resolution,
-        "",
+        "ratio",
         source,
     )
 }

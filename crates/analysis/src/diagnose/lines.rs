@@ -12,7 +12,7 @@ pub(super) fn id(element: &Placed) -> Id<'_> {
 
 /// Elements that some worker touches, locks left out.
 pub(super) fn data(program: &Program) -> impl Iterator<Item = &Placed> {
-    program.layout.placed.iter().filter(|p| !p.lock && !(p.writers.is_empty() && p.readers.is_empty()))
+    program.layout.placed.iter().filter(|p| !p.lock && !touchers(p).is_empty())
 }
 
 pub(super) fn touchers(element: &Placed) -> BTreeSet<WorkerIndex> {
@@ -61,7 +61,7 @@ pub(super) fn conflicts(program: &Program, granule: u64) -> BTreeSet<(Id<'_>, Id
     let all: Vec<&Placed> = data(program).collect();
     let mut pairs = BTreeSet::new();
     for a in &all {
-        let with = all.iter().filter(|b| id(a) < id(b) && in_conflict(a, b) && meet(a, b, granule));
+        let with = all.iter().filter(|b| id(a) < id(b) && meet(a, b, granule) && in_conflict(a, b));
         pairs.extend(with.map(|b| (id(a), id(b))));
     }
     pairs
@@ -70,7 +70,7 @@ pub(super) fn conflicts(program: &Program, granule: u64) -> BTreeSet<(Id<'_>, Id
 /// Whether `program` holds all these elements, and none in conflict with another on one block of `granule` bytes.
 pub(super) fn apart(program: &Program, elements: &[&Placed], granule: u64) -> bool {
     let there: Option<Vec<&Placed>> = elements.iter().map(|e| data(program).find(|p| id(p) == id(e))).collect();
-    there.is_some_and(|there| !there.iter().any(|a| there.iter().any(|b| in_conflict(a, b) && meet(a, b, granule))))
+    there.is_some_and(|there| !there.iter().any(|a| there.iter().any(|b| meet(a, b, granule) && in_conflict(a, b))))
 }
 
 /// The roles whose workers touch the elements, in the order of the workers.

@@ -81,9 +81,20 @@ fn severity(cost: Interval) -> Severity {
     }
 }
 
-/// The elements of a finding in a sentence: `hits[0]` and `hits[1]`.
+/// Elements named one by one in a sentence.
+const MOST_NAMED: usize = 4;
+
+/// The elements of a finding in a sentence: `hits[0]` and `hits[1]`; of many the first, and how many more.
 fn names(sick: &Sick) -> String {
-    crate::words::list(&element_names(sick.program, &sick.elements))
+    let all = element_names(sick.program, &sick.elements);
+    match all.len() > MOST_NAMED {
+        true => format!(
+            "{} and {} more",
+            all[..MOST_NAMED - 1].iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", "),
+            all.len() - MOST_NAMED + 1
+        ),
+        false => crate::words::list(&all),
+    }
 }
 
 #[cfg(test)]

@@ -6,27 +6,30 @@ use crate::words::figure;
 use plan::step::Action;
 use plan::{BoundArm, Placed, Program, Role};
 use record::Diagnosis;
+use std::collections::BTreeMap;
 
 pub(super) fn find(view: &View) -> Option<(f64, Diagnosis)> {
     let mut found = Vec::new();
     for (arm, program) in view.variants() {
+        let mut fields: BTreeMap<&str, Vec<&Placed>> = BTreeMap::new();
         for element in lines::data(program).filter(|e| lines::truly_shared(e)) {
-            let roles = lines::roles(program, &[element]);
-            if let Some(cost) = cost::worst(roles.iter().map(|role| element_cost(view, arm, element, role))) {
-                found.push(Sick { arm, program, elements: vec![element], cost });
+            fields.entry(&element.field).or_default().push(element);
+        }
+        for elements in fields.into_values() {
+            let roles = lines::roles(program, &elements);
+            if let Some(cost) = cost::worst(roles.iter().map(|role| field_cost(view, arm, &elements, role))) {
+                found.push(Sick { arm, program, elements, cost });
             }
         }
     }
     report(view, found, words)
 }
 
-/// What a role pays for the element as against variants in which it does the same to data that fewer write; or as
-/// against `unshared`.
-fn element_cost(view: &View, arm: &BoundArm, element: &Placed, role: &str) -> Option<Cost> {
-    let several_write = element.writers.len() > 1;
-    let still_shared = |e: &Placed| {
-        if several_write { e.writers.len() > 1 } else { lines::truly_shared(e) }
-    };
+/// What a role pays for the shared elements of a field as against variants in which it does the same to data that fewer
+/// write; or as against `unshared`.
+fn field_cost(view: &View, arm: &BoundArm, elements: &[&Placed], role: &str) -> Option<Cost> {
+    let several_write = elements.iter().any(|e| e.writers.len() > 1);
+    let still_shared = |e: &Placed| if several_write { e.writers.len() > 1 } else { lines::truly_shared(e) };
     let cures = |(other, program): &(&BoundArm, &Program)| {
         let touched = |e: &&Placed| lines::roles(program, &[*e]).iter().any(|r| r == role);
         other.arm.name != arm.arm.name
@@ -50,8 +53,8 @@ fn same_verbs(a: &BoundArm, b: &BoundArm, role: &str) -> bool {
 fn words(sick: &Sick) -> Words {
     let Sick { arm, elements, cost, .. } = sick;
     let writers = elements.iter().map(|e| e.writers.len()).max().unwrap_or(0);
-    let how =
-        if writers > 1 { "is written by several workers" } else { "is written by one worker and used by another" };
+    let how = if writers > 1 { "written by several workers" } else { "written by one worker and used by another" };
+    let (are, line) = if elements.len() > 1 { ("are", "their lines move") } else { ("is", "its line moves") };
     let locks = arm.arm.case.roles.iter().flat_map(|r| &r.steps).any(|s| matches!(s.action, Action::Lock(_)));
     let lock = if locks { ", waiting for the lock included" } else { "" };
     let cured = match &cost.gain {
@@ -61,7 +64,7 @@ fn words(sick: &Sick) -> Words {
     Words {
         kind: "true_sharing",
         text: format!(
-            "In `{}`, {} {how}, so its line moves between their CPUs: a pass of `{}` takes {} times as long as in \
+            "In `{}`, {} {are} {how}, so {line} between their CPUs: a pass of `{}` takes {} times as long as in \
              `{}`{lock}.",
             arm.arm.name,
             names(sick),
