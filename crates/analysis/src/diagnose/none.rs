@@ -48,7 +48,7 @@ fn looked_at(view: &View, measured: &[String], unresolved: &[String]) -> String 
     let least = percent(cost::threshold(view) - 1.0);
     let mut text = format!("No harm from sharing was measured in {}", list(measured));
     text += &match sharing.is_empty() {
-        true => ": no cache line holds data of different workers of which one writes and none is shared".to_owned(),
+        true => ": where one worker writes, no other has data of its own in the same cache line".to_owned(),
         false => format!(
             ": lines of {} hold different workers' data, but no arm of this run in which they are apart is faster by \
              more than {least}",
