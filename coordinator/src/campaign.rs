@@ -33,7 +33,17 @@ pub(crate) struct Measured {
     pub(crate) findings: Findings,
     pub(crate) blocks: u32,
     pub(crate) extended: bool,
+    /// Median over repetitions of the share of time that watching took.
+    pub(crate) watching_cost: Option<f64>,
     pub(crate) ended_early: Option<RunError>,
+}
+
+/// What has been seen so far.
+#[derive(Default)]
+struct Seen {
+    observations: Vec<Observation>,
+    /// Share of time that watching took, by repetition.
+    watching: Vec<f64>,
 }
 
 /// Why a campaign ended early.
@@ -57,26 +67,28 @@ impl RunError {
 impl Campaign<'_> {
     /// Runs all blocks, as many as the plan asks for; once more half as many where noise hid the answer.
     pub(crate) fn measure(&self, progress: &mut Progress) -> Measured {
-        let mut observations = Vec::new();
+        let mut seen = Seen::default();
         let mut extended = false;
         let (mut blocks, outcome) = match self.plan.measure.repetitions {
-            Repetitions::Fixed(blocks) => (blocks, self.blocks(0..blocks, &mut observations, progress)),
-            Repetitions::Auto => self.until_precise(&mut observations, progress),
+            Repetitions::Fixed(blocks) => (blocks, self.blocks(0..blocks, &mut seen, progress)),
+            Repetitions::Auto => self.until_precise(&mut seen, progress),
         };
         let mut ended_early = outcome.err();
         progress.phase("analysing");
-        let mut findings = self.analyse(&mut observations);
+        let mut findings = self.analyse(&mut seen.observations);
         let may_extend = matches!(self.plan.measure.repetitions, Repetitions::Fixed(_)) && ended_early.is_none();
         let more = blocks / 2;
         if may_extend && !findings.conclusive && more > 0 {
             progress.phase("extending by half: noise hid the answer");
             progress.extend(self.repetitions(blocks..blocks + more));
             extended = true;
-            ended_early = self.blocks(blocks..blocks + more, &mut observations, progress).err();
+            ended_early = self.blocks(blocks..blocks + more, &mut seen, progress).err();
             blocks += more;
-            findings = self.analyse(&mut observations);
+            findings = self.analyse(&mut seen.observations);
         }
-        Measured { observations, findings, blocks, extended, ended_early }
+        seen.watching.sort_by(f64::total_cmp);
+        let watching_cost = seen.watching.get(seen.watching.len() / 2).copied();
+        Measured { observations: seen.observations, findings, blocks, extended, watching_cost, ended_early }
     }
 
     /// How many repetitions are planned at first: for `auto`, those of the first look.
@@ -99,23 +111,17 @@ impl Campaign<'_> {
         })
     }
 
-    fn until_precise(
-        &self,
-        observations: &mut Vec<Observation>,
-        progress: &mut Progress,
-    ) -> (u32, Result<(), RunError>) {
+    fn until_precise(&self, seen: &mut Seen, progress: &mut Progress) -> (u32, Result<(), RunError>) {
         let start = Instant::now();
         for block in 0..AUTO_MOST {
-            if let Err(error) = self.blocks(block..block + 1, observations, progress) {
+            if let Err(error) = self.blocks(block..block + 1, seen, progress) {
                 return (block, Err(error));
             }
             let done = block + 1;
-            let precise = |observations: &mut Vec<Observation>| {
-                self.analyse(observations).precision_reached.is_some_and(|p| p <= self.plan.measure.precision)
+            let precise = |seen: &mut Seen| {
+                self.analyse(&mut seen.observations).precision_reached.is_some_and(|p| p <= self.plan.measure.precision)
             };
-            if start.elapsed() >= self.plan.measure.budget.duration()
-                || done >= AUTO_FIRST_LOOK && precise(observations)
-            {
+            if start.elapsed() >= self.plan.measure.budget.duration() || done >= AUTO_FIRST_LOOK && precise(seen) {
                 return (done, Ok(()));
             }
             progress.extend(self.repetitions(done..done + 1));
@@ -123,55 +129,48 @@ impl Campaign<'_> {
         (AUTO_MOST, Ok(()))
     }
 
-    fn blocks(
-        &self,
-        blocks: std::ops::Range<u32>,
-        observations: &mut Vec<Observation>,
-        progress: &mut Progress,
-    ) -> Result<(), RunError> {
+    fn blocks(&self, blocks: std::ops::Range<u32>, seen: &mut Seen, progress: &mut Progress) -> Result<(), RunError> {
         for block in blocks {
             let mut order: Vec<&Program> = self.programs(block).collect();
             order.shuffle(&mut SmallRng::seed_from_u64(
                 self.seed.wrapping_add(u64::from(block)).wrapping_mul(0x9e37_79b9),
             ));
             for program in order {
-                let seen = self.repetition(program, block)?;
-                progress.repetition(&seen);
-                observations.extend(seen);
+                let traces = self.repetition(program, block)?;
+                let observations = analysis::observe(&program.arm, block, program, &traces, self.clock());
+                progress.repetition(&observations);
+                seen.watching.extend(analysis::watching_share(&traces));
+                seen.observations.extend(observations);
             }
         }
         Ok(())
     }
 
-    fn repetition(&self, program: &Program, block: u32) -> Result<Vec<Observation>, RunError> {
+    fn repetition(&self, program: &Program, block: u32) -> Result<Vec<Trace>, RunError> {
         let node = self.machine.memory_node(program, self.plan.measure.headline_role);
         let traces = repetition::run(program, self.machine.rate, node, self.signals)
             .map_err(|error| RunError::Repetition { arm: program.arm.clone(), block, error })?;
-        check_passes(program, &traces)?;
-        Ok(analysis::observe(&program.arm, block, program, &traces, self.clock()))
+        self.check_passes(program, &traces)?;
+        Ok(traces)
     }
 
     fn analyse(&self, observations: &mut [Observation]) -> Findings {
         analysis::analyse(self.plan, self.bound, &self.machine.topology, observations, self.seed)
     }
 
+    /// A role that completes no pass measures nothing: an error of the scenario, unless the worker was merely evicted.
+    fn check_passes(&self, program: &Program, traces: &[Trace]) -> Result<(), RunError> {
+        let Some(stuck) = analysis::stuck(program, traces, self.clock()).into_iter().next() else { return Ok(()) };
+        Err(RunError::NoPass {
+            arm: program.arm.clone(),
+            role: stuck.role,
+            worker: stuck.worker,
+            window: program.window,
+            at: stuck.step.map_or(String::new(), |step| format!("; it stood in step `{step}`")),
+        })
+    }
+
     fn clock(&self) -> Clock {
         Clock { ticks_per_ns: self.machine.rate.ticks_per_ns }
     }
-}
-
-/// A role that completes no pass measures nothing: an error of the scenario, unless the worker was merely evicted.
-fn check_passes(program: &Program, traces: &[Trace]) -> Result<(), RunError> {
-    let Some(trace) = traces.iter().find(|t| t.passes == 0 && (t.stuck_in_step.is_some() || t.gaps.is_empty())) else {
-        return Ok(());
-    };
-    let Some(worker) = program.workers.iter().find(|w| w.index.0 == trace.worker) else { return Ok(()) };
-    let step = trace.stuck_in_step.and_then(|step| worker.steps.get(step as usize));
-    Err(RunError::NoPass {
-        arm: program.arm.clone(),
-        role: worker.role_name.clone(),
-        worker: trace.worker,
-        window: program.window,
-        at: step.map_or(String::new(), |step| format!("; it stood in step `{step}`")),
-    })
 }

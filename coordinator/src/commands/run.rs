@@ -34,7 +34,8 @@ pub(crate) fn run(options: &RunOptions, colour: ColourChoice) -> Result<Ending, 
     if options.dry_run {
         return dry_run(&plan, &bound).map(|()| Ending::Done);
     }
-    let style = Style::for_stdout(colour, None);
+    let width = console::Term::stdout().size_checked().map(|(_, columns)| columns);
+    let style = Style::for_stdout(colour, width);
     if options.show_code {
         show_code(&bound, &style, options.json)?;
     }
@@ -104,6 +105,7 @@ fn assemble(
 ) -> (Run, Option<RunError>) {
     let mut findings = measured.findings;
     (findings.method.blocks, findings.method.extended) = (measured.blocks, measured.extended);
+    findings.method.watching_cost = measured.watching_cost;
     if let Some(error) = &measured.ended_early {
         findings.warnings.insert(
             0,

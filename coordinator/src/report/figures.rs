@@ -41,11 +41,6 @@ impl Figure {
     }
 }
 
-/// An estimate with its interval, followed by its unit: `57 (54–60) ns`.
-pub(super) fn with_unit(interval: &Interval, unit: &str) -> String {
-    format!("{}{JOINT}{unit}", Figure::new(interval).line())
-}
-
 /// The power of ten that the last shown digit stands for.
 fn last_digit(interval: &Interval) -> i32 {
     let leading = leading_digit(interval.median);

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 /// A scenario that is quick: two workers, two layouts.
-pub const QUICK: &str = r#"
+pub(crate) const QUICK: &str = r#"
 title = "Quick"
 question = "Does it run?"
 [measure]
@@ -29,34 +29,34 @@ loop = ["bump hits[me]"]
 "#;
 
 /// A folder of its own for one test: a scenario file and a place for results.
-pub struct Bench {
+pub(crate) struct Bench {
     folder: tempfile::TempDir,
 }
 
 impl Bench {
-    pub fn new(scenario: &str) -> Bench {
+    pub(crate) fn new(scenario: &str) -> Bench {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("case.toml"), scenario).unwrap();
         Bench { folder }
     }
 
-    pub fn scenario(&self) -> PathBuf {
+    pub(crate) fn scenario(&self) -> PathBuf {
         self.folder.path().join("case.toml")
     }
 
-    pub fn results(&self) -> PathBuf {
+    pub(crate) fn results(&self) -> PathBuf {
         self.folder.path().join("results")
     }
 
     /// `coordinator run` on the scenario, results in the folder.
-    pub fn run(&self) -> Command {
+    pub(crate) fn run(&self) -> Command {
         let mut command = coordinator();
         command.arg("run").arg(self.scenario()).arg("--out").arg(self.results());
         command
     }
 
     /// The one folder that a run left.
-    pub fn only_result(&self) -> PathBuf {
+    pub(crate) fn only_result(&self) -> PathBuf {
         let scenario = self.results().join("case");
         let folders: Vec<PathBuf> = std::fs::read_dir(&scenario).unwrap().map(|e| e.unwrap().path()).collect();
         assert_eq!(folders.len(), 1, "{folders:?}");
@@ -64,40 +64,40 @@ impl Bench {
     }
 }
 
-pub fn coordinator() -> Command {
+pub(crate) fn coordinator() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_coordinator"));
     command.env_remove("NO_COLOR").env("COLUMNS", "80").stdin(Stdio::null());
     command
 }
 
-pub fn stdout(output: &Output) -> String {
+pub(crate) fn stdout(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
 }
 
-pub fn stderr(output: &Output) -> String {
+pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
 /// Whether a test that needs `what` may skip. With `LAB_NO_SKIPS` set, as `.ci/run` does, it may not.
-pub fn skip(what: &str) {
+pub(crate) fn skip(what: &str) {
     assert!(std::env::var_os("LAB_NO_SKIPS").is_none(), "may not skip here: {what}");
     eprintln!("skipped: {what}");
 }
 
-pub fn is_root() -> bool {
+pub(crate) fn is_root() -> bool {
     nix::unistd::geteuid().is_root()
 }
 
 /// A worker process of one coordinator, found in procfs.
 #[derive(Clone, Debug)]
-pub struct Worker {
-    pub pid: i32,
-    pub segment: String,
-    pub index: u32,
+pub(crate) struct Worker {
+    pub(crate) pid: i32,
+    pub(crate) segment: String,
+    pub(crate) index: u32,
 }
 
 /// The workers of the coordinator with that pid.
-pub fn workers_of(coordinator: u32) -> Vec<Worker> {
+pub(crate) fn workers_of(coordinator: u32) -> Vec<Worker> {
     let processes =
         std::fs::read_dir("/proc").unwrap().filter_map(|e| e.ok()?.file_name().to_str()?.parse::<i32>().ok());
     processes
@@ -115,7 +115,7 @@ pub fn workers_of(coordinator: u32) -> Vec<Worker> {
 }
 
 /// Waits until `found` gives something; panics after `limit`.
-pub fn within<T>(limit: Duration, what: &str, mut found: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn within<T>(limit: Duration, what: &str, mut found: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + limit;
     loop {
         if let Some(found) = found() {
@@ -127,7 +127,7 @@ pub fn within<T>(limit: Duration, what: &str, mut found: impl FnMut() -> Option<
 }
 
 /// A started run, and its workers once they are in a window: their segment has no name any more.
-pub fn in_a_window(mut command: Command) -> (Child, Vec<Worker>) {
+pub(crate) fn in_a_window(mut command: Command) -> (Child, Vec<Worker>) {
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let workers = within(Duration::from_secs(20), "two workers in a window", || {
         let workers = workers_of(child.id());
@@ -138,12 +138,12 @@ pub fn in_a_window(mut command: Command) -> (Child, Vec<Worker>) {
     (child, workers)
 }
 
-pub fn has_name(segment: &str) -> bool {
+pub(crate) fn has_name(segment: &str) -> bool {
     Path::new("/dev/shm").join(segment).exists()
 }
 
 /// Asserts that none of these processes lives (a zombie nobody reaps counts as gone) and their segment has no name.
-pub fn assert_gone(workers: &[Worker], limit: Duration) {
+pub(crate) fn assert_gone(workers: &[Worker], limit: Duration) {
     within(limit, "workers gone", || {
         let alive = workers.iter().any(|w| {
             let stat = std::fs::read_to_string(format!("/proc/{}/stat", w.pid)).unwrap_or_default();

@@ -213,7 +213,7 @@ fn lock_figure(metric: &Metric, locks: &[LockObservation]) -> Option<f64> {
         Metric::ContendedShare => per_acquisition(sum(|l| l.contended)),
         Metric::HandoffsPerOp => per_acquisition(sum(|l| l.handoffs)),
         Metric::Wait(quantile) => {
-            let waits = locks::percentiles(locks.iter().flat_map(|l| &l.kept_wait_ns))?;
+            let waits = locks::percentiles(locks.iter().flat_map(|l| &l.kept_waits))?;
             Some(match quantile {
                 Quantile::P50 => waits.p50,
                 Quantile::P99 => waits.p99,

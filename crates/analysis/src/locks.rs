@@ -2,21 +2,40 @@
 
 use hdrhistogram::Histogram;
 use plan::Program;
-use record::{LockObservation, LockSummary, LockWorker, Observation, Percentiles};
+use record::{LockObservation, LockSummary, LockWorker, Observation, Percentiles, WaitCount};
 use std::collections::BTreeMap;
 
 /// Digits that the histograms keep.
 const DIGITS: u8 = 3;
 
-/// Percentiles of times in nanoseconds, to three digits; `None` of nothing.
-pub(crate) fn percentiles<'a>(times_ns: impl IntoIterator<Item = &'a u64>) -> Option<Percentiles> {
+/// Times in nanoseconds as a histogram of three digits counts them, ascending.
+pub(crate) fn tally(times_ns: impl Iterator<Item = u64>) -> Vec<WaitCount> {
+    let Some(histogram) = histogram(times_ns.map(|ns| WaitCount { ns, count: 1 })) else { return Vec::new() };
+    let bucket = |value: hdrhistogram::iterators::IterationValue<u64>| WaitCount {
+        ns: value.value_iterated_to(),
+        count: value.count_at_value(),
+    };
+    histogram.iter_recorded().map(bucket).collect()
+}
+
+fn histogram(times: impl Iterator<Item = WaitCount>) -> Option<Histogram<u64>> {
     // Fails only for more than five digits.
     let mut histogram = Histogram::<u64>::new(DIGITS).ok()?;
-    for time in times_ns {
-        // `record` grows the histogram as needed (`saturating_record` would cut at its present size); it fails only
+    for WaitCount { ns, count } in times {
+        // `record_n` grows the histogram as needed (`saturating_record` would cut at its present size); it fails only
         // for values that no histogram can hold.
-        histogram.record(*time).ok()?;
+        histogram.record_n(ns, count).ok()?;
     }
+    Some(histogram)
+}
+
+fn count(times: &[WaitCount]) -> u64 {
+    times.iter().map(|t| t.count).sum()
+}
+
+/// Percentiles of times in nanoseconds, to three digits; `None` of nothing.
+pub(crate) fn percentiles<'a>(times: impl IntoIterator<Item = &'a WaitCount>) -> Option<Percentiles> {
+    let histogram = histogram(times.into_iter().copied())?;
     let at = |q| histogram.value_at_quantile(q);
     (!histogram.is_empty()).then(|| Percentiles {
         count: histogram.len(),
@@ -55,9 +74,9 @@ fn summary(name: &str, kind: &str, observations: &[&Observation]) -> Option<Lock
         kind: kind.to_owned(),
         acquisitions: sum(|l| l.acquisitions),
         contended: sum(|l| l.contended),
-        wait_ns: percentiles(all.iter().flat_map(|l| &l.kept_wait_ns)),
-        wait_ns_all: percentiles(all.iter().flat_map(|l| &l.all_wait_ns)),
-        masked: sum(|l| l.all_wait_ns.len() as u64 - l.kept_wait_ns.len() as u64),
+        wait_ns: percentiles(all.iter().flat_map(|l| &l.kept_waits)),
+        wait_ns_all: percentiles(all.iter().flat_map(|l| &l.all_waits)),
+        masked: sum(|l| count(&l.all_waits) - count(&l.kept_waits)),
         waits_lost: sum(|l| l.waits_lost),
         hold_ns: None,
         handoffs: sum(|l| l.handoffs),
@@ -73,7 +92,7 @@ fn lock_worker(worker: u32, role: &str, locks: &[&LockObservation]) -> LockWorke
         role: role.to_owned(),
         acquisitions: locks.iter().map(|l| l.acquisitions).sum(),
         contended: locks.iter().map(|l| l.contended).sum(),
-        wait_ns: percentiles(locks.iter().flat_map(|l| &l.kept_wait_ns)),
+        wait_ns: percentiles(locks.iter().flat_map(|l| &l.kept_waits)),
     }
 }
 
@@ -84,7 +103,7 @@ mod tests {
 
     #[test]
     fn percentiles_are_within_a_thousandth() {
-        let times: Vec<u64> = (1..=10_000).collect();
+        let times = tally(1..=10_000);
         let seen = percentiles(&times).unwrap();
         assert_eq!((seen.count, seen.min), (10_000, 1));
         for (seen, truth) in

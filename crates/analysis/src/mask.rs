@@ -1,9 +1,10 @@
 //! The co-running mask: of each worker's window, only what passed while every worker was running counts.
 
 use crate::evictions::{Evictions, edges};
+use crate::locks;
 use crate::stats::median_of;
 use plan::{Program, WorkerProgram};
-use record::{LockObservation, LockTrace, Observation, Slice, Trace};
+use record::{LockObservation, LockTrace, Observation, Slice, Trace, Wait};
 
 /// Kept share of the window below which a repetition says too little to count.
 const LEAST_KEPT: f64 = 0.10;
@@ -165,13 +166,13 @@ fn mostly_evicted(program: &Program, trace: &Trace, clock: Clock) -> bool {
 fn lock(program: &Program, trace: &LockTrace, evictions: &Evictions, clock: Clock) -> LockObservation {
     let name = program.locks.get(trace.lock as usize).map(|l| l.name.clone());
     let kept = trace.waits.iter().filter(|w| !evictions.overlap(w.start_ticks, w.start_ticks + w.ticks));
-    let kept_wait_ns = kept.map(|w| clock.ns(w.ticks).round() as u64).collect();
+    let ns = |wait: &Wait| clock.ns(wait.ticks).round() as u64;
     LockObservation {
         lock: name.unwrap_or_else(|| format!("lock {}", trace.lock)),
         acquisitions: trace.acquisitions,
         contended: trace.contended,
-        kept_wait_ns,
-        all_wait_ns: trace.waits.iter().map(|w| clock.ns(w.ticks).round() as u64).collect(),
+        kept_waits: locks::tally(kept.map(ns)),
+        all_waits: locks::tally(trace.waits.iter().map(ns)),
         waits_lost: trace.waits_lost,
         handoffs: trace.handoffs,
         longest_run: trace.longest_run,
@@ -197,8 +198,9 @@ pub fn watching_share(traces: &[Trace]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::locks::tally;
     use crate::testkit::{counters_program, steady_trace, twin_lock_program};
-    use record::{Gap, QueueDelay, Wait};
+    use record::{Gap, QueueDelay};
 
     const CLOCK: Clock = Clock { ticks_per_ns: 2.0 };
     const MS: u64 = 2_000_000;
@@ -380,7 +382,7 @@ mod tests {
         });
         let lock = &observe("m", 0, &twin_lock_program(), &traces, CLOCK)[0].locks[0];
         assert_eq!((lock.lock.as_str(), lock.acquisitions, lock.contended, lock.waits_lost), ("m", 100, 5, 1));
-        assert_eq!(lock.all_wait_ns, [1000, 2_000_000, 200, 300]);
-        assert_eq!(lock.kept_wait_ns, [1000, 300]);
+        assert_eq!(lock.all_waits, tally([1000, 2_000_000, 200, 300].into_iter()));
+        assert_eq!(lock.kept_waits, tally([300, 1000].into_iter()));
     }
 }

@@ -116,7 +116,7 @@ fn counters(view: &View) -> Vec<Warning> {
                 "no_pmu",
                 "times and verdicts do not need them; run on bare metal, or a VM with a virtual PMU, to count",
             ),
-            false => ("counters_unsupported", "the others count; see `doctor` for what this CPU offers"),
+            false => ("counters_unsupported", "the others count; docs/counters.md says what each CPU family can count"),
         };
         let text = format!("cannot be counted on this machine: {} ({})", names(&unsupported), reason(&unsupported));
         found.extend(warning(id, text, advice));

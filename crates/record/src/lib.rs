@@ -7,7 +7,7 @@ mod reading;
 mod run;
 mod trace;
 
-pub use observation::{LockObservation, Observation};
+pub use observation::{LockObservation, Observation, WaitCount};
 pub use reading::{Reading, ReadingError};
 pub use run::*;
 pub use trace::{CounterReadings, Gap, LockTrace, QueueDelay, Slice, Trace, Wait};

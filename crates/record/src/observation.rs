@@ -67,10 +67,10 @@ pub struct LockObservation {
     pub contended: u64,
     /// Contended waits that overlap no eviction. In memory only.
     #[serde(skip)]
-    pub kept_wait_ns: Vec<u64>,
+    pub kept_waits: Vec<WaitCount>,
     /// Every contended wait in the log. In memory only.
     #[serde(skip)]
-    pub all_wait_ns: Vec<u64>,
+    pub all_waits: Vec<WaitCount>,
     /// Waits that found the log full.
     pub waits_lost: u64,
     /// Changes of owner.
@@ -79,4 +79,13 @@ pub struct LockObservation {
     pub longest_run: u64,
     /// Acquisitions that found the previous owner dead.
     pub owner_died: u64,
+}
+
+/// How many waits were that long, to three digits, as an HdrHistogram counts them: a repetition can hold a million.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct WaitCount {
+    /// Length.
+    pub ns: u64,
+    /// How many.
+    pub count: u64,
 }
