@@ -1,0 +1,81 @@
+//! Side-by-side measurements of the lab's own parts. `cargo run --release -p bench -- loops` compares the compiled loop
+//! with C at -O2: see the README beside this crate.
+
+mod arena;
+mod duel;
+mod report;
+mod schedule;
+mod sides;
+mod statistics;
+
+use clap::{Parser, Subcommand};
+use sides::{Placement, STEPS};
+use std::process::ExitCode;
+
+/// Side-by-side measurements of the lab's own parts.
+#[derive(Parser)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// The compiled loop against C at -O2, step by step. Exit status: 0 all padded steps within the bar, 1 one over it,
+    /// 3 one unresolved, 4 this host has fewer than two CPUs.
+    Loops(LoopsArguments),
+}
+
+/// What `loops` can be told.
+#[derive(clap::Args)]
+struct LoopsArguments {
+    /// Print one JSON object in place of the table.
+    #[arg(long)]
+    json: bool,
+    /// Pairs of slices to keep for each step, at least.
+    #[arg(long, default_value_t = 400, value_parser = clap::value_parser!(u32).range(40..=100_000))]
+    pairs: u32,
+    /// Only these steps: load, store, bump, add, cas.
+    #[arg(long, value_delimiter = ',', value_parser = clap::builder::PossibleValuesParser::new(STEPS.map(|s| s.name)))]
+    only: Vec<String>,
+    /// Leave out the packed ones, which are shown for information and judged by nothing.
+    #[arg(long)]
+    padded_only: bool,
+    /// Seed of the slices' order and of the intervals.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+fn main() -> ExitCode {
+    let Command::Loops(arguments) = Arguments::parse().command;
+    let cpus = match duel::two_cpus() {
+        Ok(cpus) => cpus,
+        Err(error) => return fail(&error, 4),
+    };
+    match loops(&arguments, cpus) {
+        Ok(code) => code,
+        Err(error) => fail(&error, 1),
+    }
+}
+
+fn loops(arguments: &LoopsArguments, cpus: [usize; 2]) -> Result<ExitCode, duel::DuelError> {
+    let placements: &[Placement] =
+        if arguments.padded_only { &[Placement::Padded] } else { &[Placement::Padded, Placement::Packed] };
+    let mut rows = Vec::new();
+    for &placement in placements {
+        for step in STEPS.iter().filter(|s| arguments.only.is_empty() || arguments.only.iter().any(|o| o == s.name)) {
+            eprintln!("{} {}: alternating C and compiled slices", placement.name(), step.name);
+            let quads = duel::measure(step, placement, cpus, arguments.pairs, arguments.seed)?;
+            rows.push(statistics::row(step.name, placement, &quads, arguments.seed));
+        }
+    }
+    let report = report::Report::new(arguments.seed, cpus, rows);
+    let text = if arguments.json { report.json() } else { report.table() };
+    println!("{text}");
+    Ok(ExitCode::from(report.exit_status()))
+}
+
+fn fail(error: &duel::DuelError, status: u8) -> ExitCode {
+    eprintln!("bench: {error}");
+    ExitCode::from(status)
+}

@@ -1,0 +1,237 @@
+//! From quads to a row: the median ratio, its interval, the control's, the verdict.
+//!
+//! The interval is a block bootstrap over neighbouring quads of one batch (Künsch 1989, non-overlapping): neighbours
+//! see the same state of the machine and are no independent samples. The median of pair ratios is resampled; ends are
+//! the 2.5 % and 97.5 % quantiles.
+
+use crate::duel::KeptQuad;
+use crate::schedule::Comparison;
+use crate::sides::Placement;
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+use serde::Serialize;
+
+/// The compiled loop may cost this much of C's time.
+pub(crate) const BAR: f64 = 1.05;
+/// A control wider than this resolves nothing.
+const CONTROL_WIDTH: f64 = 0.02;
+/// Quads in one resampled block: some 70 ms of machine time, control quads between them included.
+const BLOCK_QUADS: usize = 4;
+/// Resamples of a bootstrap.
+const RESAMPLES: usize = 2_000;
+/// Transfer times further apart than this are different regimes (the lab's rule).
+const REGIME_STEP: f64 = 1.4;
+
+/// A median and its 95 % interval.
+#[derive(Copy, Clone, Debug, Serialize)]
+pub(crate) struct Interval {
+    /// The estimate.
+    pub(crate) median: f64,
+    /// Lower end.
+    pub(crate) low: f64,
+    /// Upper end.
+    pub(crate) high: f64,
+}
+
+/// The judgement on a step.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Verdict {
+    /// The interval's upper end is at most [`BAR`], and the control is sound.
+    Within,
+    /// The whole interval is above it, and the control is sound.
+    Over,
+    /// Neither, or a control that misses 1 or is too wide: noise hid the answer.
+    Unresolved,
+}
+
+/// One step in one placement.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Row {
+    /// The step.
+    pub(crate) step: &'static str,
+    /// `padded` or `packed`.
+    pub(crate) placement: &'static str,
+    /// Pairs of compiled and C slices that counted.
+    pub(crate) pairs_kept: usize,
+    /// Pairs with an eviction in them, or in another regime.
+    pub(crate) pairs_dropped: usize,
+    /// Median nanoseconds a pass of C.
+    pub(crate) c_ns_per_op: f64,
+    /// Median nanoseconds a pass of the compiled loop.
+    pub(crate) compiled_ns_per_op: f64,
+    /// Compiled over C; `None` with too few pairs.
+    pub(crate) ratio: Option<Interval>,
+    /// C over C.
+    pub(crate) control: Option<Interval>,
+    /// The judgement.
+    pub(crate) verdict: Verdict,
+    /// Median one-way transfer time of the regime these figures are from.
+    pub(crate) regime_transfer_ns: f64,
+    /// Other regimes seen: transfer time, pairs and median ratio.
+    pub(crate) other_regimes: Vec<OtherRegime>,
+}
+
+/// What was seen where lines took another time to travel.
+#[derive(Copy, Clone, Debug, Serialize)]
+pub(crate) struct OtherRegime {
+    transfer_ns: f64,
+    pairs: usize,
+    ratio: f64,
+}
+
+/// Judges one step. Padded words are not transferred, so all their quads count together; packed ones within the
+/// regime that most quads fell into.
+pub(crate) fn row(step: &'static str, placement: Placement, quads: &[KeptQuad], seed: u64) -> Row {
+    let mut regimes = match placement {
+        Placement::Padded => vec![quads.to_vec()],
+        Placement::Packed => regimes(quads),
+    };
+    regimes.sort_by_key(|regime| std::cmp::Reverse(regime.len()));
+    let (headline, others) = regimes.split_first().map_or((&[][..], &[][..]), |(h, o)| (h.as_slice(), o));
+    let ratio = interval(headline, Comparison::CompiledWithC, seed);
+    let control = interval(headline, Comparison::Control, seed ^ 1);
+    let pairs: Vec<(f64, f64)> = pairs_of(headline, Comparison::CompiledWithC).collect();
+    let all = quads.iter().filter(|quad| quad.comparison == Comparison::CompiledWithC).count() * 2;
+    Row {
+        step,
+        placement: placement.name(),
+        pairs_kept: pairs.len(),
+        pairs_dropped: all - pairs.len(),
+        c_ns_per_op: median(pairs.iter().map(|p| p.1).collect()),
+        compiled_ns_per_op: median(pairs.iter().map(|p| p.0).collect()),
+        ratio,
+        control,
+        verdict: verdict(ratio, control),
+        regime_transfer_ns: median(headline.iter().map(|quad| quad.transfer_ns[0]).collect()),
+        other_regimes: others.iter().filter_map(|regime| other(regime)).collect(),
+    }
+}
+
+fn other(regime: &[KeptQuad]) -> Option<OtherRegime> {
+    let ratios: Vec<f64> = pairs_of(regime, Comparison::CompiledWithC).map(|(a, b)| a / b).collect();
+    let transfer_ns = median(regime.iter().map(|quad| quad.transfer_ns[0]).collect());
+    (!ratios.is_empty()).then(|| OtherRegime { transfer_ns, pairs: ratios.len(), ratio: median(ratios) })
+}
+
+fn verdict(ratio: Option<Interval>, control: Option<Interval>) -> Verdict {
+    let (Some(ratio), Some(control)) = (ratio, control) else { return Verdict::Unresolved };
+    let sound = control.low <= 1.0 && 1.0 <= control.high && control.high - control.low < CONTROL_WIDTH;
+    match () {
+        () if sound && ratio.high <= BAR => Verdict::Within,
+        () if sound && ratio.low > BAR => Verdict::Over,
+        () => Verdict::Unresolved,
+    }
+}
+
+/// Quads whose transfer time before and after agree, grouped where the sorted times leap.
+fn regimes(quads: &[KeptQuad]) -> Vec<Vec<KeptQuad>> {
+    let steady = |quad: &&KeptQuad| {
+        let [before, after] = quad.transfer_ns;
+        before.max(after) <= before.min(after) * REGIME_STEP
+    };
+    let mut sorted: Vec<(usize, KeptQuad)> = quads.iter().filter(steady).copied().enumerate().collect();
+    sorted.sort_by(|a, b| a.1.transfer_ns[0].total_cmp(&b.1.transfer_ns[0]));
+    let near = |a: &(usize, KeptQuad), b: &(usize, KeptQuad)| b.1.transfer_ns[0] <= a.1.transfer_ns[0] * REGIME_STEP;
+    let in_order = |group: &[(usize, KeptQuad)]| {
+        let mut group = group.to_vec();
+        group.sort_by_key(|(number, _)| *number); // neighbours in time again: the bootstrap's blocks need them
+        group.into_iter().map(|(_, quad)| quad).collect()
+    };
+    sorted.chunk_by(near).map(in_order).collect()
+}
+
+fn pairs_of(quads: &[KeptQuad], comparison: Comparison) -> impl Iterator<Item = (f64, f64)> + '_ {
+    quads.iter().filter(move |quad| quad.comparison == comparison).flat_map(|quad| quad.pairs).flatten()
+}
+
+/// `None` with fewer than ten blocks.
+fn interval(quads: &[KeptQuad], comparison: Comparison, seed: u64) -> Option<Interval> {
+    let of_comparison: Vec<KeptQuad> = quads.iter().filter(|quad| quad.comparison == comparison).copied().collect();
+    let batches = of_comparison.chunk_by(|a, b| a.batch == b.batch);
+    let ratios = |block: &[KeptQuad]| pairs_of(block, comparison).map(|(a, b)| a / b).collect::<Vec<f64>>();
+    let blocks: Vec<Vec<f64>> = batches.flat_map(|batch| batch.chunks(BLOCK_QUADS).map(ratios)).collect();
+    let blocks: Vec<Vec<f64>> = blocks.into_iter().filter(|block| !block.is_empty()).collect();
+    if blocks.len() < 10 {
+        return None;
+    }
+    let mut random = SmallRng::seed_from_u64(seed);
+    let mut resampled: Vec<f64> = (0..RESAMPLES)
+        .map(|_| {
+            median((0..blocks.len()).flat_map(|_| &blocks[random.random_range(0..blocks.len())]).copied().collect())
+        })
+        .collect();
+    resampled.sort_by(f64::total_cmp);
+    let at = |share: f64| resampled[(share * (RESAMPLES - 1) as f64).round() as usize];
+    Some(Interval { median: median(blocks.concat()), low: at(0.025), high: at(0.975) })
+}
+
+/// NaN of nothing.
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    match values.len() {
+        0 => f64::NAN,
+        n if n % 2 == 1 => values[n / 2],
+        n => (values[n / 2 - 1] + values[n / 2]) / 2.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 100 quads of each comparison: the contestant takes `factor` times C's time, both with a noise and a drift.
+    fn quads(factor: f64, noise: f64, seed: u64) -> Vec<KeptQuad> {
+        let mut random = SmallRng::seed_from_u64(seed);
+        let mut quad = |number: usize, comparison| {
+            let drift = 1.0 + 0.3 * (number as f64 / 20.0).sin();
+            let mut slice = |factor: f64| drift * factor * (1.0 + noise * (random.random::<f64>() - 0.5));
+            let contestant = if comparison == Comparison::Control { 1.0 } else { factor };
+            let pairs = [(); 2].map(|()| Some((slice(contestant), slice(1.0))));
+            KeptQuad { comparison, batch: number as u64 / 50, pairs, transfer_ns: [50.0, 51.0] }
+        };
+        (0..100).flat_map(|n| [quad(n, Comparison::CompiledWithC), quad(n, Comparison::Control)]).collect()
+    }
+
+    #[test]
+    fn verdicts_follow_the_ratio_and_the_noise() {
+        let judge = |factor, noise| row("add", Placement::Padded, &quads(factor, noise, 5), 1);
+        let even = judge(1.0, 0.02);
+        assert_eq!(even.verdict, Verdict::Within);
+        assert_eq!((even.pairs_kept, even.pairs_dropped), (200, 0));
+        assert_eq!(judge(1.2, 0.02).verdict, Verdict::Over);
+        assert_eq!(judge(1.05, 0.02).verdict, Verdict::Unresolved);
+        assert_eq!(judge(1.0, 1.5).verdict, Verdict::Unresolved);
+    }
+
+    #[test]
+    fn an_interval_holds_the_true_ratio() {
+        let held = (0..40).filter(|&seed| {
+            let interval = interval(&quads(1.1, 0.2, seed), Comparison::CompiledWithC, 1).unwrap();
+            interval.low <= 1.1 && 1.1 <= interval.high
+        });
+        assert!(held.count() >= 34, "95 % intervals of 40 samples");
+    }
+
+    #[test]
+    fn packed_pairs_are_compared_within_their_regime() {
+        let mut quads = quads(1.0, 0.02, 5);
+        for quad in quads.iter_mut().skip(150) {
+            quad.transfer_ns = [200.0, 201.0];
+            quad.pairs = quad.pairs.map(|pair| pair.map(|(a, b)| (a * 3.0, b)));
+        }
+        quads[0].transfer_ns = [50.0, 200.0];
+        let row = row("bump", Placement::Packed, &quads, 1);
+        assert_eq!((row.pairs_kept, row.pairs_dropped), (148, 52));
+        assert!((row.ratio.unwrap().median - 1.0).abs() < 0.01);
+        assert_eq!(row.other_regimes.len(), 1);
+        assert!((row.other_regimes[0].ratio - 3.0).abs() < 0.03);
+    }
+
+    #[test]
+    fn too_few_blocks_have_no_interval() {
+        let row = row("add", Placement::Padded, &quads(1.0, 0.02, 5)[..40], 1);
+        assert!(row.ratio.is_none());
+        assert_eq!(row.verdict, Verdict::Unresolved);
+    }
+}
