@@ -1,10 +1,11 @@
 //! From a program to the code generator's intermediate form, operation by operation.
 //!
 //! Shape of the function: load what is carried; head: the passes of one iteration, each operation in order; count
-//! down; where a pass can block, look at the context's `break_now`; back to the head. At the end store what is carried
-//! and the passes not made (a returned value would be bound to a register, which costs the loop a move an iteration).
+//! them; where a pass can block, look at the context's `break_now`; back to the head. At the end store what is carried,
+//! the number of passes made among it (a returned value would be bound to a register, which costs the loop a move an
+//! iteration).
 
-use super::private::{Carried, GAVE_UP, LEFT, Private, same_group};
+use super::private::{Carried, GAVE_UP, Private, same_group};
 use super::{Hooks, cpu};
 use cranelift_codegen::Context;
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -83,12 +84,10 @@ pub(super) fn emit(
     let entry = builder.create_block();
     builder.append_block_params_for_function_params(entry);
     builder.switch_to_block(entry);
-    let &[area, hook_context, words, passes] = builder.block_params(entry) else {
+    let &[area, hook_context, words, end] = builder.block_params(entry) else {
         unreachable!("the signature has four parameters")
     };
     let carried = private.carried.iter().map(|(what, _)| builder.declare_var(type_of(*what))).collect();
-    let remaining = builder.declare_var(I64);
-    builder.def_var(remaining, passes);
     let exit = builder.create_block();
     let empty_signature = module.make_signature();
     let frontend_config = module.target_config();
@@ -97,7 +96,7 @@ pub(super) fn emit(
         program,
         private,
         carried,
-        remaining,
+        end,
         area,
         hook_context,
         words,
@@ -118,8 +117,8 @@ struct Emitter<'a> {
     private: &'a Private,
     /// One for each of `private.carried`.
     carried: Vec<Variable>,
-    /// Passes still to make.
-    remaining: Variable,
+    /// The number of the last pass to make.
+    end: Value,
     area: Value,
     hook_context: Value,
     words: Value,
@@ -144,8 +143,6 @@ impl Emitter<'_> {
         self.loop_control(unroll, head);
         self.builder.switch_to_block(self.exit);
         self.store_carried();
-        let left = self.builder.use_var(self.remaining);
-        self.builder.ins().store(MemFlagsData::trusted(), left, self.words, byte_of(LEFT));
         self.builder.ins().return_(&[]);
     }
 
@@ -165,21 +162,21 @@ impl Emitter<'_> {
         }
     }
 
-    /// Counts down and goes back to the head while passes remain and nothing asks for a break.
+    /// Counts the passes and goes back to the head until the last is made or something asks for a break. One register
+    /// counts passes and numbers them: an addition and a fused comparison, what a C compiler would have made of it.
     fn loop_control(&mut self, unroll: u64, head: Block) {
-        let remaining = self.builder.use_var(self.remaining);
-        let remaining = self.builder.ins().iadd_imm_s(remaining, -(unroll as i64));
-        self.builder.def_var(self.remaining, remaining);
-        if let Some(number) = self.private.position(Carried::Passes) {
-            self.update(number, |b, number| b.ins().iadd_imm_s(number, unroll as i64));
-        }
+        let passes = self.variable(Carried::Passes);
+        let made = self.builder.use_var(passes);
+        let made = self.builder.ins().iadd_imm_s(made, unroll as i64);
+        self.builder.def_var(passes, made);
         if self.program.can_block() {
             let go_on = self.builder.create_block();
             let break_now = self.builder.ins().atomic_load(I32, MemFlagsData::trusted(), self.hook_context);
             self.builder.ins().brif(break_now, self.exit, &[], go_on, &[]);
             self.builder.switch_to_block(go_on);
         }
-        self.builder.ins().brif(remaining, head, &[], self.exit, &[]);
+        let more = self.builder.ins().icmp(IntCC::NotEqual, made, self.end);
+        self.builder.ins().brif(more, head, &[], self.exit, &[]);
     }
 
     fn pass(&mut self, pass: u64) {

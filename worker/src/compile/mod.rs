@@ -101,7 +101,7 @@ pub struct Progress {
     pub gave_up_in: Option<u32>,
 }
 
-/// The signature of the emitted function: area, context, private words, passes to make.
+/// The signature of the emitted function: area, context, private words, the number of passes at which to end.
 type Entry = unsafe extern "C" fn(*mut u8, *mut c_void, *mut u64, u64);
 
 /// A worker's program as machine code, with what it remembers between runs. Owned by the worker's own process.
@@ -179,11 +179,12 @@ impl CompiledLoop {
             return Progress { passes: 0, gave_up_in: None };
         }
         self.private[private::GAVE_UP] = 0;
+        let before = self.private[private::MADE];
         // SAFETY: the code outlives the call (`module` is owned by self); `private` is as long as the layout that the
         // code was emitted for; area and context are the caller's promise.
-        unsafe { (self.entry)(area, context, self.private.as_mut_ptr(), passes) };
+        unsafe { (self.entry)(area, context, self.private.as_mut_ptr(), before + passes) };
         let gave_up_in = (self.private[private::GAVE_UP] as u32).checked_sub(1);
-        Progress { passes: passes - self.private[private::LEFT], gave_up_in }
+        Progress { passes: self.private[private::MADE] - before, gave_up_in }
     }
 
     /// The emitted code as assembly, each line with the step it came from, for `run --show-code`.

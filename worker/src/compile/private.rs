@@ -3,8 +3,8 @@
 //! | word | what |
 //! |---|---|
 //! | 0 | 0, or 1 + the step whose `wait` was given up |
-//! | 1 | passes that the last run did not make |
-//! | 2 .. | one for each [`Carried`], in order |
+//! | 1 | passes made since the loop was compiled: the first of the carried |
+//! | 2 .. | one for each further [`Carried`], in order |
 //! | then | the offsets of each `[any]`, in order of the operations |
 
 use plan::{AccessKind, Address, Op, OpKind, Width, WorkerIndex, WorkerProgram};
@@ -12,16 +12,13 @@ use plan::{AccessKind, Address, Op, OpKind, Width, WorkerIndex, WorkerProgram};
 /// Index of the word that tells a wait that was given up.
 pub(super) const GAVE_UP: usize = 0;
 
-/// Index of the word that tells how many passes were not made.
-pub(super) const LEFT: usize = 1;
-
-/// Index of the first carried word.
-const CARRIED: usize = 2;
+/// Index of the word that counts the passes made: the first carried one.
+pub(super) const MADE: usize = 1;
 
 /// One thing that is carried from pass to pass, in a register while the loop runs.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Carried {
-    /// Passes made before this iteration: what `store` and `swap` write is the present pass's number.
+    /// Passes made before this iteration. `store` and `swap` write the present pass's number.
     Passes,
     /// State of the generator of `[any]`.
     Random,
@@ -47,7 +44,7 @@ impl Private {
     /// What `program` needs.
     pub(super) fn of(program: &WorkerProgram, seed: u64) -> Private {
         let seed = random_state(seed, program.index);
-        let mut private = Private { carried: Vec::new(), tables: Vec::new() };
+        let mut private = Private { carried: vec![(Carried::Passes, 0)], tables: Vec::new() };
         for first in groups(&program.ops).filter(|&first| program.ops[first].every > 1) {
             private.carry(Carried::Every(first), program.ops[first].every.into());
         }
@@ -65,10 +62,8 @@ impl Private {
 
     fn access(&mut self, index: usize, kind: AccessKind, width: Width, at: &Address, seed: u64) {
         self.address(index, at, seed);
-        match kind {
-            AccessKind::Store | AccessKind::Swap => self.carry(Carried::Passes, 0),
-            AccessKind::Cas => self.carry(Carried::Expected(index, width), 0),
-            AccessKind::Load | AccessKind::Bump | AccessKind::Add => {}
+        if kind == AccessKind::Cas {
+            self.carry(Carried::Expected(index, width), 0);
         }
     }
 
@@ -92,7 +87,7 @@ impl Private {
 
     /// Index of the word of the carried at `position`.
     pub(super) fn word(&self, position: usize) -> usize {
-        CARRIED + position
+        MADE + position
     }
 
     /// First word and length of the table of the operation at `index`.
@@ -111,7 +106,7 @@ impl Private {
     pub(super) fn into_words(self) -> Vec<u64> {
         let carried = self.carried.into_iter().map(|(_, first)| first);
         let tables = self.tables.into_iter().flat_map(|(_, offsets)| offsets);
-        [0; CARRIED].into_iter().chain(carried).chain(tables).collect()
+        std::iter::once(0).chain(carried).chain(tables).collect()
     }
 }
 
