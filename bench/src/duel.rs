@@ -11,20 +11,21 @@ use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::{ForkResult, Pid, fork};
 use shm_layout::{TickRate, ticks};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// Length of a slice. Short, so that neighbours see the same machine; long beside the 20 µs between two clock reads.
-const SLICE_NS: u64 = 2_000_000;
+/// Length of a slice. Short, so that neighbours see the same machine and few are hit by an eviction; long beside the
+/// 20 µs between two clock reads.
+const SLICE_NS: u64 = 500_000;
 /// Time between the last arrival and a slice's beginning: both see the number of the slice by then.
 const LEAD_NS: u64 = 3_000;
 /// Aimed distance of two clock reads.
 const CHUNK_NS: f64 = 20_000.0;
 /// Two reads further apart than this and three times their usual distance are an eviction (the lab's rule).
 const EVICTION_NS: u64 = 50_000;
-/// Quads of each comparison in one batch, which has fresh processes: 1.7 s.
-const BATCH_QUADS: usize = 100;
-/// Batches after which a step is left as it stands, however few pairs were kept.
-const MOST_BATCHES: u64 = 8;
+/// Quads of each comparison in one batch, which has fresh processes: 0.5 s on a quiet machine.
+const BATCH_QUADS: usize = 120;
+/// Time after which a step is left as it stands, however few pairs were kept.
+const BUDGET: Duration = Duration::from_secs(15);
 /// Round trips of a transfer probe; the first third only warms up.
 const RALLY: u64 = 150;
 
@@ -69,26 +70,23 @@ pub(crate) fn two_cpus() -> Result<[usize; 2], DuelError> {
     }
 }
 
-/// Runs batches of one step until `pairs` pairs of each comparison are kept, or [`MOST_BATCHES`].
+/// Runs batches of one step until they are `enough`, or [`BUDGET`] is spent.
 pub(crate) fn measure(
     step: &Step,
     placement: Placement,
     cpus: [usize; 2],
-    pairs: u32,
     seed: u64,
+    enough: impl Fn(&[KeptQuad]) -> bool,
 ) -> Result<Vec<KeptQuad>, DuelError> {
     let rate = TickRate::calibrate(Duration::from_millis(20));
     let mut kept: Vec<KeptQuad> = Vec::new();
-    for number in 0..MOST_BATCHES {
+    let start = Instant::now();
+    for number in 0.. {
         let quads = batch(BATCH_QUADS, seed.wrapping_mul(1_000).wrapping_add(number));
         let arena = Arena::new(quads.len()).map_err(|error| DuelError::System("mmap", error))?;
         run_batch(step, placement, cpus, &quads, &arena, rate)?;
         kept.extend(collect(&quads, &arena, rate, number));
-        let count = |comparison| {
-            let quads = kept.iter().filter(|quad| quad.comparison == comparison);
-            quads.flat_map(|quad| quad.pairs).flatten().count()
-        };
-        if count(Comparison::CompiledWithC).min(count(Comparison::Control)) >= pairs as usize {
+        if enough(&kept) || start.elapsed() > BUDGET {
             break;
         }
     }

@@ -1,5 +1,5 @@
 //! Side-by-side measurements of the lab's own parts. `cargo run --release -p bench -- loops` compares the compiled loop
-//! with C at -O2: see the README beside this crate.
+//! with C at -O2: `bench/README.md` says how.
 
 mod arena;
 mod duel;
@@ -65,8 +65,9 @@ fn loops(arguments: &LoopsArguments, cpus: [usize; 2]) -> Result<ExitCode, duel:
     for &placement in placements {
         for step in STEPS.iter().filter(|s| arguments.only.is_empty() || arguments.only.iter().any(|o| o == s.name)) {
             eprintln!("{} {}: alternating C and compiled slices", placement.name(), step.name);
-            let quads = duel::measure(step, placement, cpus, arguments.pairs, arguments.seed)?;
-            rows.push(statistics::row(step.name, placement, &quads, arguments.seed));
+            let enough = |quads: &[_]| statistics::pairs_kept(placement, quads) >= arguments.pairs as usize;
+            let quads = duel::measure(step, placement, cpus, arguments.seed, enough)?;
+            rows.push(statistics::row(step.name, placement, &quads, arguments.pairs, arguments.seed));
         }
     }
     let report = report::Report::new(arguments.seed, cpus, rows);

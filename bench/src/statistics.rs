@@ -15,8 +15,8 @@ use serde::Serialize;
 pub(crate) const BAR: f64 = 1.05;
 /// A control wider than this resolves nothing.
 const CONTROL_WIDTH: f64 = 0.02;
-/// Quads in one resampled block: some 70 ms of machine time, control quads between them included.
-const BLOCK_QUADS: usize = 4;
+/// Quads in one resampled block: some 30 ms of machine time, control quads between them included.
+const BLOCK_QUADS: usize = 8;
 /// Resamples of a bootstrap.
 const RESAMPLES: usize = 2_000;
 /// Transfer times further apart than this are different regimes (the lab's rule).
@@ -41,7 +41,7 @@ pub(crate) enum Verdict {
     Within,
     /// The whole interval is above it, and the control is sound.
     Over,
-    /// Neither, or a control that misses 1 or is too wide: noise hid the answer.
+    /// Neither, or too few pairs, or a control that misses 1 or is too wide: noise hid the answer.
     Unresolved,
 }
 
@@ -80,19 +80,15 @@ pub(crate) struct OtherRegime {
     ratio: f64,
 }
 
-/// Judges one step. Padded words are not transferred, so all their quads count together; packed ones within the
-/// regime that most quads fell into.
-pub(crate) fn row(step: &'static str, placement: Placement, quads: &[KeptQuad], seed: u64) -> Row {
-    let mut regimes = match placement {
-        Placement::Padded => vec![quads.to_vec()],
-        Placement::Packed => regimes(quads),
-    };
-    regimes.sort_by_key(|regime| std::cmp::Reverse(regime.len()));
+/// Judges one step, which needs `wanted` pairs.
+pub(crate) fn row(step: &'static str, placement: Placement, quads: &[KeptQuad], wanted: u32, seed: u64) -> Row {
+    let regimes = regimes(placement, quads);
     let (headline, others) = regimes.split_first().map_or((&[][..], &[][..]), |(h, o)| (h.as_slice(), o));
     let ratio = interval(headline, Comparison::CompiledWithC, seed);
     let control = interval(headline, Comparison::Control, seed ^ 1);
     let pairs: Vec<(f64, f64)> = pairs_of(headline, Comparison::CompiledWithC).collect();
     let all = quads.iter().filter(|quad| quad.comparison == Comparison::CompiledWithC).count() * 2;
+    let enough = pairs_kept(placement, quads) >= wanted as usize;
     Row {
         step,
         placement: placement.name(),
@@ -102,10 +98,18 @@ pub(crate) fn row(step: &'static str, placement: Placement, quads: &[KeptQuad], 
         compiled_ns_per_op: median(pairs.iter().map(|p| p.0).collect()),
         ratio,
         control,
-        verdict: verdict(ratio, control),
+        verdict: if enough { verdict(ratio, control) } else { Verdict::Unresolved },
         regime_transfer_ns: median(headline.iter().map(|quad| quad.transfer_ns[0]).collect()),
         other_regimes: others.iter().filter_map(|regime| other(regime)).collect(),
     }
+}
+
+/// Pairs that count so far, of the comparison that has fewer.
+pub(crate) fn pairs_kept(placement: Placement, quads: &[KeptQuad]) -> usize {
+    let regimes = regimes(placement, quads);
+    let headline = regimes.first().map_or(&[][..], Vec::as_slice);
+    let count = |comparison| pairs_of(headline, comparison).count();
+    count(Comparison::CompiledWithC).min(count(Comparison::Control))
 }
 
 fn other(regime: &[KeptQuad]) -> Option<OtherRegime> {
@@ -124,8 +128,12 @@ fn verdict(ratio: Option<Interval>, control: Option<Interval>) -> Verdict {
     }
 }
 
-/// Quads whose transfer time before and after agree, grouped where the sorted times leap.
-fn regimes(quads: &[KeptQuad]) -> Vec<Vec<KeptQuad>> {
+/// The quads by regime, the one with most first. Padded words are not transferred, so all their quads count together.
+/// Packed ones are left out where the transfer time before and after disagrees, and grouped where the sorted times leap.
+fn regimes(placement: Placement, quads: &[KeptQuad]) -> Vec<Vec<KeptQuad>> {
+    if placement == Placement::Padded {
+        return vec![quads.to_vec()];
+    }
     let steady = |quad: &&KeptQuad| {
         let [before, after] = quad.transfer_ns;
         before.max(after) <= before.min(after) * REGIME_STEP
@@ -138,7 +146,9 @@ fn regimes(quads: &[KeptQuad]) -> Vec<Vec<KeptQuad>> {
         group.sort_by_key(|(number, _)| *number); // neighbours in time again: the bootstrap's blocks need them
         group.into_iter().map(|(_, quad)| quad).collect()
     };
-    sorted.chunk_by(near).map(in_order).collect()
+    let mut regimes: Vec<Vec<KeptQuad>> = sorted.chunk_by(near).map(in_order).collect();
+    regimes.sort_by_key(|regime| std::cmp::Reverse(regime.len()));
+    regimes
 }
 
 fn pairs_of(quads: &[KeptQuad], comparison: Comparison) -> impl Iterator<Item = (f64, f64)> + '_ {
@@ -195,13 +205,15 @@ mod tests {
 
     #[test]
     fn verdicts_follow_the_ratio_and_the_noise() {
-        let judge = |factor, noise| row("add", Placement::Padded, &quads(factor, noise, 5), 1);
+        let judge = |factor, noise| row("add", Placement::Padded, &quads(factor, noise, 5), 200, 1);
         let even = judge(1.0, 0.02);
         assert_eq!(even.verdict, Verdict::Within);
         assert_eq!((even.pairs_kept, even.pairs_dropped), (200, 0));
         assert_eq!(judge(1.2, 0.02).verdict, Verdict::Over);
         assert_eq!(judge(1.05, 0.02).verdict, Verdict::Unresolved);
         assert_eq!(judge(1.0, 1.5).verdict, Verdict::Unresolved);
+        let short = row("add", Placement::Padded, &quads(1.0, 0.02, 5), 201, 1);
+        assert_eq!(short.verdict, Verdict::Unresolved, "one pair too few");
     }
 
     #[test]
@@ -221,7 +233,7 @@ mod tests {
             quad.pairs = quad.pairs.map(|pair| pair.map(|(a, b)| (a * 3.0, b)));
         }
         quads[0].transfer_ns = [50.0, 200.0];
-        let row = row("bump", Placement::Packed, &quads, 1);
+        let row = row("bump", Placement::Packed, &quads, 100, 1);
         assert_eq!((row.pairs_kept, row.pairs_dropped), (148, 52));
         assert!((row.ratio.unwrap().median - 1.0).abs() < 0.01);
         assert_eq!(row.other_regimes.len(), 1);
@@ -230,7 +242,7 @@ mod tests {
 
     #[test]
     fn too_few_blocks_have_no_interval() {
-        let row = row("add", Placement::Padded, &quads(1.0, 0.02, 5)[..40], 1);
+        let row = row("add", Placement::Padded, &quads(1.0, 0.02, 5)[..40], 1, 1);
         assert!(row.ratio.is_none());
         assert_eq!(row.verdict, Verdict::Unresolved);
     }

@@ -18,7 +18,7 @@ pub(super) const MADE: usize = 1;
 /// One thing that is carried from pass to pass, in a register while the loop runs.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Carried {
-    /// Passes made before this iteration. `store` and `swap` write the present pass's number.
+    /// Passes made, those of the present iteration included. `store` and `swap` write the present pass's number.
     Passes,
     /// State of the generator of `[any]`.
     Random,
