@@ -24,6 +24,8 @@ enum Command {
     /// The compiled loop against C at -O2, step by step. Exit status: 0 all padded steps within the bar, 1 one over it,
     /// 3 one unresolved, 4 this host has fewer than two CPUs.
     Loops(LoopsArguments),
+    /// How long a worker takes to compile a loop of one step: the first in this process, and the median of 20 more.
+    Compile,
 }
 
 /// What `loops` can be told.
@@ -47,15 +49,27 @@ struct LoopsArguments {
 }
 
 fn main() -> ExitCode {
-    let Command::Loops(arguments) = Arguments::parse().command;
-    let cpus = match duel::two_cpus() {
-        Ok(cpus) => cpus,
-        Err(error) => return fail(&error, 4),
+    let outcome = match Arguments::parse().command {
+        Command::Loops(arguments) => duel::two_cpus().and_then(|cpus| loops(&arguments, cpus)),
+        Command::Compile => Ok(compile()),
     };
-    match loops(&arguments, cpus) {
-        Ok(code) => code,
-        Err(error) => fail(&error, 1),
-    }
+    outcome.unwrap_or_else(|error| {
+        eprintln!("bench: {error}");
+        ExitCode::from(if matches!(error, duel::DuelError::TooFewCpus(_)) { 4 } else { 1 })
+    })
+}
+
+fn compile() -> ExitCode {
+    let took_ms = || {
+        let start = std::time::Instant::now();
+        drop(sides::compile(&STEPS[0]));
+        start.elapsed().as_secs_f64() * 1e3
+    };
+    let first = took_ms();
+    let mut later: Vec<f64> = (0..20).map(|_| took_ms()).collect();
+    later.sort_by(f64::total_cmp);
+    println!("compiling a loop of one step: first {first:.2} ms, then {:.2} ms", later[10]);
+    ExitCode::SUCCESS
 }
 
 fn loops(arguments: &LoopsArguments, cpus: [usize; 2]) -> Result<ExitCode, duel::DuelError> {
@@ -74,9 +88,4 @@ fn loops(arguments: &LoopsArguments, cpus: [usize; 2]) -> Result<ExitCode, duel:
     let text = if arguments.json { report.json() } else { report.table() };
     println!("{text}");
     Ok(ExitCode::from(report.exit_status()))
-}
-
-fn fail(error: &duel::DuelError, status: u8) -> ExitCode {
-    eprintln!("bench: {error}");
-    ExitCode::from(status)
 }

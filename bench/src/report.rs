@@ -36,17 +36,17 @@ impl Report {
 
     pub(crate) fn table(&self) -> String {
         let mut text =
-            String::from("placement  step   C ns/op  ratio  [95 % interval]  C against C      pairs  verdict\n");
+            String::from("placement step  C ns/op  ratio   95 % interval  C against C, 99 %  pairs  verdict\n");
         for row in &self.rows {
-            let ratio = row.ratio.map_or("      -".to_owned(), |ratio| format!("{:6.3} ", ratio.median));
+            let ratio = row.ratio.map_or("-".to_owned(), |ratio| format!("{:.3}", ratio.median));
             writeln!(
                 text,
-                "{:<9}  {:<5}  {:>7.3}  {ratio}{}  {}  {:>5}  {}",
+                "{:<9} {:<5} {:>7.3}  {ratio:>5}  {:>14}  {:>16}  {:>5}  {}",
                 row.placement,
                 row.step,
                 row.c_ns_per_op,
-                ends(row.ratio),
-                ends(row.control),
+                ends(row.ratio, 3),
+                ends(row.control, 4),
                 row.pairs_kept,
                 row.verdict.word(),
             )
@@ -54,8 +54,9 @@ impl Report {
         }
         write!(
             text,
-            "Ratio: time of the compiled loop over that of C at -O2, on CPUs {} and {}. `within`: the interval\n\
-             ends at {BAR} or below, and C against C holds 1 within 2 %. Packed: within one transfer regime.",
+            "Ratio: time of the compiled loop over that of C at -O2, on CPUs {} and {}. `within`: its\n\
+             interval ends at {BAR} or below, and that of C against C holds 1 and is narrower\n\
+             than 0.02. Packed: within one transfer regime.",
             self.cpus[0], self.cpus[1]
         )
         .expect("writing to a string");
@@ -63,8 +64,8 @@ impl Report {
     }
 }
 
-fn ends(interval: Option<Interval>) -> String {
-    interval.map_or_else(|| " ".repeat(15), |i| format!("[{:.3}, {:.3}] ", i.low, i.high))
+fn ends(interval: Option<Interval>, digits: usize) -> String {
+    interval.map_or_else(|| "-".to_owned(), |i| format!("{:.digits$}, {:.digits$}", i.low, i.high))
 }
 
 impl Verdict {

@@ -84,16 +84,7 @@ impl Contestants {
     /// # Safety
     /// `word` must stay mapped and writable as long as this lives, with only atomic or volatile accesses by others.
     pub(crate) unsafe fn new(step: &Step, word: *mut u64) -> Result<Contestants, CompileError> {
-        let kind = OpKind::Access { kind: step.kind, width: Width::U64, at: Address::Fixed(0) };
-        let program = WorkerProgram {
-            index: WorkerIndex(0),
-            role: 0,
-            role_name: "bench".to_owned(),
-            cpu: CpuId(0),
-            steps: vec![format!("{} word", step.name)],
-            ops: vec![Op { every: 1, step: 0, kind }],
-        };
-        let compiled = CompiledLoop::compile(&program, 1, 1.0, &UNUSED)?;
+        let compiled = compile(step)?;
         // SAFETY: a constant that nobody writes.
         let in_c = unsafe { c_passes_per_iteration };
         assert_eq!(compiled.unroll(), in_c, "bench/c/loops.c must repeat the step as often as the compiled loop does");
@@ -112,6 +103,20 @@ impl Contestants {
             },
         }
     }
+}
+
+/// The step as a worker would run it, its word at offset 0 of the area.
+pub(crate) fn compile(step: &Step) -> Result<CompiledLoop, CompileError> {
+    let kind = OpKind::Access { kind: step.kind, width: Width::U64, at: Address::Fixed(0) };
+    let program = WorkerProgram {
+        index: WorkerIndex(0),
+        role: 0,
+        role_name: "bench".to_owned(),
+        cpu: CpuId(0),
+        steps: vec![format!("{} word", step.name)],
+        ops: vec![Op { every: 1, step: 0, kind }],
+    };
+    CompiledLoop::compile(&program, 1, 1.0, &UNUSED)
 }
 
 const UNUSED: Hooks = Hooks { lock: no_lock, unlock: no_lock, spin: no_spin, yield_now: no_yield, sleep: no_sleep };
