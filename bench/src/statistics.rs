@@ -134,7 +134,7 @@ fn verdict(ratio: Option<Interval>, control: Option<Interval>) -> Verdict {
 }
 
 /// The quads by regime, the one with most first. Padded words are not transferred, so all their quads count together.
-/// Packed ones are left out where the transfer time before and after disagrees, and grouped where the sorted times leap.
+/// Packed ones are left out where the transfer time before and after disagrees, and grouped where sorted times leap.
 fn regimes(placement: Placement, quads: &[KeptQuad]) -> Vec<Vec<KeptQuad>> {
     if placement == Placement::Padded {
         return vec![quads.to_vec()];

@@ -181,9 +181,9 @@ impl Emitter<'_> {
     }
 
     /// Counts the passes of an iteration before they are made. One register counts passes and numbers them: with the
-    /// fused comparison at the end that is what a C compiler makes of such a loop, and `store` shows it (an addition
-    /// more an iteration cost 9 %, this one just before the last pass 2.6 %). A subtraction of the negative number,
-    /// since the back end joins two additions in a row into one that needs a further register.
+    /// fused comparison at the end that is what a C compiler makes of such a loop, and `store` shows it (on a Zen 5 one
+    /// addition more an iteration cost 9 %, this one just before the last pass 2.6 %). A subtraction of the negative
+    /// number, since the back end joins two additions in a row into one that needs a further register.
     fn count_passes(&mut self) {
         let passes = self.private.position(Carried::Passes).expect("passes are always counted");
         let unroll = self.unroll as i64;

@@ -118,9 +118,9 @@ pub struct CompiledLoop {
 }
 
 impl CompiledLoop {
-    /// Compiles one worker's program. `seed` and the worker's index start the generator of `[any]`; `work_ns_per_turn` is what
-    /// [`work_turn_ns`] said on the worker's CPU, and a `work` of T takes T divided by it turns, rounded. Takes a few
-    /// milliseconds: call it before the warm-up.
+    /// Compiles one worker's program. `seed` and the worker's index start the generator of `[any]`;
+    /// `work_ns_per_turn` is what [`work_turn_ns`] said on the worker's CPU, and a `work` of T takes T divided by it
+    /// turns, rounded. Takes under 2 ms for a short loop: call it before the warm-up.
     ///
     /// # Errors
     /// [`CompileError::ExecutableMemoryDenied`] where the system allows no executable memory; the others are faults
@@ -164,7 +164,8 @@ impl CompiledLoop {
 
     /// Makes `passes` passes, a multiple of [`CompiledLoop::unroll`]; fewer where a pass can block
     /// ([`WorkerProgram::can_block`]) and the context's first word is nonzero at its end, or where a `wait` is given
-    /// up. What steps remember carries over from one run to the next.
+    /// up. What steps remember carries over from one run to the next; a pass that was given up does not, and the next
+    /// run begins a new one.
     ///
     /// # Panics
     /// If `passes` is no multiple of the unrolling.
