@@ -66,14 +66,20 @@ impl RunError {
 
 impl Campaign<'_> {
     /// Runs all blocks, as many as the plan asks for; once more half as many where noise hid the answer.
-    pub(crate) fn measure(&self, progress: &mut Progress) -> Measured {
+    ///
+    /// # Errors
+    /// Where it ended before any repetition was complete; later, [`Measured::ended_early`] says so.
+    pub(crate) fn measure(&self, progress: &mut Progress) -> Result<Measured, RunError> {
         let mut seen = Seen::default();
         let mut extended = false;
         let (mut blocks, outcome) = match self.plan.measure.repetitions {
             Repetitions::Fixed(blocks) => (blocks, self.blocks(0..blocks, &mut seen, progress)),
             Repetitions::Auto => self.until_precise(&mut seen, progress),
         };
-        let mut ended_early = outcome.err();
+        let mut ended_early = match outcome {
+            Err(error) if seen.observations.is_empty() => return Err(error),
+            outcome => outcome.err(),
+        };
         progress.phase("analysing");
         let mut findings = self.analyse(&mut seen.observations);
         let may_extend = matches!(self.plan.measure.repetitions, Repetitions::Fixed(_)) && ended_early.is_none();
@@ -88,7 +94,7 @@ impl Campaign<'_> {
         }
         seen.watching.sort_by(f64::total_cmp);
         let watching_cost = seen.watching.get(seen.watching.len() / 2).copied();
-        Measured { observations: seen.observations, findings, blocks, extended, watching_cost, ended_early }
+        Ok(Measured { observations: seen.observations, findings, blocks, extended, watching_cost, ended_early })
     }
 
     /// How many repetitions are planned at first: for `auto`, those of the first look.

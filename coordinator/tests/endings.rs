@@ -86,18 +86,30 @@ fn what_was_complete_is_on_disk_after_an_interrupt() {
 }
 
 #[test]
-fn a_wait_that_nobody_ends_is_an_error_naming_role_and_step() {
-    let scenario =
-        common::QUICK.replace(r#"loop = ["bump hits[me]"]"#, r#"loop = ["bump hits[me]", "wait hits[next]"]"#);
-    let scenario = scenario
-        .replace("bump hits[me]\", ", "load hits[me]\", ")
-        .replace("repetitions = 3", "repetitions = 3\nbaselines = []");
-    let bench = Bench::new(&scenario);
+fn a_wait_that_is_not_ended_in_the_window_is_an_error_naming_role_and_step() {
+    // A post in a million passes of at least a millisecond each: none falls into a window of 20 ms.
+    let scenario = r#"
+title = "Starved"
+question = "Who waits in vain?"
+[measure]
+window = "20ms"
+warm_up = "1ms"
+repetitions = 2
+[field.word]
+type = "u32"
+[[role]]
+name = "giver"
+loop = ["every 1000000 post word", "sleep 1ms"]
+[[role]]
+name = "taker"
+loop = ["wait word"]
+"#;
+    let bench = Bench::new(scenario);
     let started = Instant::now();
     let output = bench.run().output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
     let text = stderr(&output);
-    assert!(text.contains("role `counter`") && text.contains("`wait hits[next]`"), "{text}");
+    assert!(text.contains("role `taker`") && text.contains("`wait word`"), "{text}");
     assert!(started.elapsed() < Duration::from_secs(15));
 }
 

@@ -91,7 +91,7 @@ fn a_full_shared_memory_folder_is_an_error_and_no_signal() {
     }
     let bench = Bench::new(
         &QUICK
-            .replace("each = \"worker\"", "each = \"worker\"\n[field.big]\ntype = \"u64\"\ncount = 65536")
+            .replace("each = \"worker\"", "each = \"worker\"\n[field.big]\ntype = \"u64\"\ncount = 65000")
             .replace("bump hits[me]\"", "bump hits[me]\", \"load big[any]\""),
     );
     let script = "mount -t tmpfs -o size=64k tmpfs /dev/shm && exec \"$0\" \"$@\"";

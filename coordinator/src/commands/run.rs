@@ -45,6 +45,7 @@ pub(crate) fn run(options: &RunOptions, colour: ColourChoice) -> Result<Ending, 
     progress.phase("measuring");
     let measured = campaign.measure(&mut progress);
     progress.finish();
+    let measured = measured.map_err(|error| command_error(&error))?;
     finish(options, &loaded, &machine, seed, &clock, measured, &style)
 }
 
@@ -66,13 +67,9 @@ fn finish(
 ) -> Result<Ending, CommandError> {
     let conclusive = measured.findings.conclusive;
     let (run, ended_early) = assemble(loaded, machine, seed, clock, measured);
-    let failed = match ended_early {
-        Some(error) if run.observations.is_empty() => return Err(command_error(&error)),
-        other => other,
-    };
     // On disk before anything is shown or fails.
     let folder = files::write(&run, &options.out, &loaded.plan.name).map_err(|e| CommandError::Failed(e.to_string()));
-    if let Some(error) = failed {
+    if let Some(error) = ended_early {
         if let Ok(folder) = &folder {
             say(&format!("what was measured until then is in {}", folder.display()));
         }

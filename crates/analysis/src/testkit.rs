@@ -31,6 +31,11 @@ impl Spot {
         Spot { lock: true, ..Spot::data(name, offset, writers, &[]) }
     }
 
+    /// The same as element `element` of its field.
+    pub(crate) fn nth(self, element: u32) -> Spot {
+        Spot { element, ..self }
+    }
+
     pub(crate) fn placed(&self) -> Placed {
         let workers = |all: &[u32]| all.iter().map(|w| WorkerIndex(*w)).collect();
         Placed {

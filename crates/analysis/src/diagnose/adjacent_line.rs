@@ -13,23 +13,13 @@ use record::Diagnosis;
 pub(super) fn find(view: &View) -> Option<(f64, Diagnosis)> {
     let mut found = Vec::new();
     for (arm, program) in view.variants() {
-        let elements = paired(program);
+        let elements = lines::paired(program);
         let roles = lines::roles(program, &elements);
         if let Some(cost) = cost::worst(roles.iter().map(|role| pair_cost(view, arm, program, &elements, role))) {
             found.push(Sick { arm, program, elements, cost });
         }
     }
     report(view, found, words)
-}
-
-/// Elements in conflict across the two lines of a pair. Truly shared ones move anyway.
-fn paired(program: &Program) -> Vec<&Placed> {
-    let all: Vec<&Placed> = lines::data(program).filter(|e| !lines::truly_shared(e)).collect();
-    let across = |a: &Placed, b: &Placed| {
-        let pair_alone = lines::meet(a, b, LINE_PAIR_BYTES) && !lines::meet(a, b, CACHE_LINE_BYTES);
-        pair_alone && lines::in_conflict(a, b)
-    };
-    all.iter().copied().filter(|a| all.iter().any(|b| across(a, b))).collect()
 }
 
 /// What a role pays as against variants in which the same work finds these elements on pairs of their own, and every

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 pub(super) fn find(view: &View) -> Option<(f64, Diagnosis)> {
     let mut found = Vec::new();
     for (arm, program) in view.variants() {
-        for elements in lines::falsely_shared(program) {
+        for elements in lines::kinds_of_falsely_shared(program) {
             if let Some(cost) = writers_cost(view, arm, program, &elements) {
                 found.push(Sick { arm, program, elements, cost });
             }

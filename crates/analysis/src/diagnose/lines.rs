@@ -1,6 +1,6 @@
 //! Who touches what on which line: the geometry that the rules look at.
 
-use plan::{CACHE_LINE_BYTES, Placed, Program, WorkerIndex};
+use plan::{CACHE_LINE_BYTES, LINE_PAIR_BYTES, Placed, Program, WorkerIndex};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// An element across layouts.
@@ -12,7 +12,7 @@ pub(super) fn id(element: &Placed) -> Id<'_> {
 
 /// Elements that some worker touches, locks left out.
 pub(super) fn data(program: &Program) -> impl Iterator<Item = &Placed> {
-    program.layout.placed.iter().filter(|p| !p.lock && !touchers(p).is_empty())
+    program.layout.placed.iter().filter(|p| !p.lock && !(p.writers.is_empty() && p.readers.is_empty()))
 }
 
 pub(super) fn touchers(element: &Placed) -> BTreeSet<WorkerIndex> {
@@ -21,16 +21,17 @@ pub(super) fn touchers(element: &Placed) -> BTreeSet<WorkerIndex> {
 
 /// One worker writes it and another touches it.
 pub(super) fn truly_shared(element: &Placed) -> bool {
-    !element.writers.is_empty() && touchers(element).len() > 1
+    in_reach(element, element)
+}
+
+/// Whether one worker writes `from` and another touches `to`. Free of sets: it is asked for every pair on a line.
+fn in_reach(from: &Placed, to: &Placed) -> bool {
+    from.writers.iter().any(|w| to.writers.iter().chain(&to.readers).any(|other| other != w))
 }
 
 /// Whether a write to one of the two elements disturbs another worker at the other, if they share a line.
 pub(super) fn in_conflict(a: &Placed, b: &Placed) -> bool {
-    let disturbs = |from: &Placed, to: &Placed| {
-        let hit = touchers(to);
-        from.writers.iter().any(|w| hit.iter().any(|h| h != w))
-    };
-    id(a) != id(b) && (disturbs(a, b) || disturbs(b, a))
+    id(a) != id(b) && (in_reach(a, b) || in_reach(b, a))
 }
 
 /// The aligned blocks of `granule` bytes that an element lies on.
@@ -44,33 +45,64 @@ pub(super) fn meet(a: &Placed, b: &Placed, granule: u64) -> bool {
     a.start() <= b.end() && b.start() <= a.end()
 }
 
+/// Elements by the aligned blocks of `granule` bytes that they lie on: only those of one block need be compared, and
+/// a layout may hold tens of thousands.
+fn by_block<'a>(elements: impl Iterator<Item = &'a Placed>, granule: u64) -> BTreeMap<u64, Vec<&'a Placed>> {
+    let mut found: BTreeMap<u64, Vec<&Placed>> = BTreeMap::new();
+    for element in elements {
+        blocks(element, granule).for_each(|block| found.entry(block).or_default().push(element));
+    }
+    found
+}
+
 /// The lines on which workers disturb each other though no element of theirs is shared: each with its elements.
 pub(super) fn falsely_shared(program: &Program) -> Vec<Vec<&Placed>> {
-    let mut lines: BTreeMap<u64, Vec<&Placed>> = BTreeMap::new();
-    for element in data(program) {
-        blocks(element, CACHE_LINE_BYTES).for_each(|line| lines.entry(line).or_default().push(element));
-    }
     let false_only = |line: &Vec<&Placed>| {
         !line.iter().any(|e| truly_shared(e)) && line.iter().any(|a| line.iter().any(|b| in_conflict(a, b)))
     };
-    lines.into_values().filter(false_only).collect()
+    by_block(data(program), CACHE_LINE_BYTES).into_values().filter(false_only).collect()
+}
+
+/// Of those lines, one of each kind: lines that hold the same fields of the same roles cost those roles the same.
+pub(super) fn kinds_of_falsely_shared(program: &Program) -> Vec<Vec<&Placed>> {
+    let mut kinds = BTreeSet::new();
+    let kind = |line: &[&Placed]| {
+        let fields: BTreeSet<String> = line.iter().map(|e| e.field.clone()).collect();
+        (fields, writing_roles(program, line), roles(program, line))
+    };
+    falsely_shared(program).into_iter().filter(|line| kinds.insert(kind(line))).collect()
 }
 
 /// Pairs of elements in conflict that have an aligned block of `granule` bytes in common.
 pub(super) fn conflicts(program: &Program, granule: u64) -> BTreeSet<(Id<'_>, Id<'_>)> {
-    let all: Vec<&Placed> = data(program).collect();
     let mut pairs = BTreeSet::new();
-    for a in &all {
-        let with = all.iter().filter(|b| id(a) < id(b) && meet(a, b, granule) && in_conflict(a, b));
-        pairs.extend(with.map(|b| (id(a), id(b))));
+    for block in by_block(data(program), granule).values() {
+        for a in block {
+            let with = block.iter().filter(|b| id(a) < id(b) && in_conflict(a, b));
+            pairs.extend(with.map(|b| (id(a), id(b))));
+        }
     }
     pairs
 }
 
+/// Elements in conflict across the two lines of a pair, none of them truly shared: those lines move anyway.
+pub(super) fn paired(program: &Program) -> Vec<&Placed> {
+    let untangled = data(program).filter(|e| !truly_shared(e));
+    let mut found: BTreeMap<u64, &Placed> = BTreeMap::new();
+    for pair in by_block(untangled, LINE_PAIR_BYTES).values() {
+        let across = |a: &Placed, b: &Placed| !meet(a, b, CACHE_LINE_BYTES) && in_conflict(a, b);
+        let hit = pair.iter().filter(|a| pair.iter().any(|b| across(a, b)));
+        found.extend(hit.map(|e| (e.offset, *e)));
+    }
+    found.into_values().collect()
+}
+
 /// Whether `program` holds all these elements, and none in conflict with another on one block of `granule` bytes.
 pub(super) fn apart(program: &Program, elements: &[&Placed], granule: u64) -> bool {
-    let there: Option<Vec<&Placed>> = elements.iter().map(|e| data(program).find(|p| id(p) == id(e))).collect();
-    there.is_some_and(|there| !there.iter().any(|a| there.iter().any(|b| meet(a, b, granule) && in_conflict(a, b))))
+    let wanted: BTreeSet<Id<'_>> = elements.iter().map(|e| id(e)).collect();
+    let there: Vec<&Placed> = data(program).filter(|e| wanted.contains(&id(e))).collect();
+    let conflict = |block: &Vec<&Placed>| block.iter().any(|a| block.iter().any(|b| in_conflict(a, b)));
+    there.len() == wanted.len() && !by_block(there.into_iter(), granule).values().any(conflict)
 }
 
 /// The roles whose workers touch the elements, in the order of the workers.
@@ -128,6 +160,19 @@ mod tests {
         let program =
             program(vec![Spot::data("wide", 60, &[0], &[]), Spot::data("next", 120, &[1], &[])], &["counter"; 2]);
         assert_eq!(falsely_shared(&program).len(), 1);
+    }
+
+    /// Every pair of a large array was compared once: a run of 65,000 elements never ended.
+    #[test]
+    fn a_large_array_is_looked_through_line_by_line() {
+        let spots = (0..60_000).map(|i| Spot::data("big", u64::from(i) * 8, &[i % 2], &[]).nth(i)).collect();
+        let program = program(spots, &["counter"; 2]);
+        assert_eq!(falsely_shared(&program).len(), 7_500);
+        assert_eq!(kinds_of_falsely_shared(&program).len(), 1);
+        assert_eq!(conflicts(&program, 64).len(), 7_500 * 16);
+        assert_eq!(paired(&program).len(), 60_000);
+        let all: Vec<&Placed> = data(&program).collect();
+        assert!(!apart(&program, &all, 64));
     }
 
     #[test]
