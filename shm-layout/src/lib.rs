@@ -26,7 +26,7 @@ pub use clock::{TickRate, ticks};
 pub use control::{Control, Phase, WindowTicks};
 pub use header::{Header, HeaderError, SegmentMap, program_hash};
 pub use segment::{AttachError, CreateError, NAME_PREFIX, Orphan, Segment, SegmentSpec, orphans, remove_orphan};
-pub use slot::{Slot, WorkerState};
+pub use slot::{Court, Slot, WorkerState};
 
 /// A type that may lie in shared memory.
 ///

@@ -11,8 +11,18 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 #[derive(Debug, Default)]
 pub struct Slot {
     status: CachePadded<Status>,
-    /// The ball of the pair (this worker, its next neighbour): this worker stores odd numbers, the neighbour even ones.
-    pub ball: CachePadded<AtomicU64>,
+    /// The court of the pair (this worker, its next neighbour).
+    pub court: CachePadded<Court>,
+}
+
+/// The line on which two ring neighbours probe how lines travel between their CPUs.
+#[repr(C)]
+#[derive(Debug, Default)]
+pub struct Court {
+    /// Handed to and fro: the slot's worker stores odd numbers, the neighbour even ones.
+    pub ball: AtomicU64,
+    /// Counted up by the slot's worker and by the neighbour, both at once: words of one line.
+    pub tallies: [AtomicU64; 2],
 }
 
 #[repr(C)]
@@ -23,6 +33,8 @@ struct Status {
     waits_for: AtomicU32,
     /// One bit for each of the first 64 locks.
     holds: AtomicU64,
+    /// The worker's last clock read, in phases where a neighbour must know that it runs.
+    seen_ticks: AtomicU64,
 }
 
 // SAFETY: repr(C), fixed-width atomics only; discriminants are checked when read.
@@ -30,6 +42,8 @@ struct Status {
 unsafe impl SharedMemory for Slot {}
 
 const _: () = assert!(size_of::<Slot>() == 256 && align_of::<Slot>() == 128);
+
+const _: () = assert!(size_of::<Court>() <= 64, "the court is one line");
 
 /// How far a worker has come; single writer: the worker.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -80,6 +94,18 @@ impl Slot {
             5 => WorkerState::Done,
             _ => WorkerState::Starting,
         }
+    }
+
+    /// Notes a clock read of this worker, for its neighbour to see that it was running then.
+    #[inline]
+    pub fn set_seen(&self, ticks: u64) {
+        self.status.seen_ticks.store(ticks, Ordering::Relaxed);
+    }
+
+    /// The worker's last noted clock read.
+    #[inline]
+    pub fn seen(&self) -> u64 {
+        self.status.seen_ticks.load(Ordering::Relaxed)
     }
 
     /// Notes the lock this worker is blocked on, or none. Relaxed: read only after the worker has died or hung.

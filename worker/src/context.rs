@@ -120,6 +120,8 @@ impl<'s> Context<'s> {
             queue_delays: recorded.queue_delays,
             transfer_before_ticks: before.transfer_ticks,
             transfer_after_ticks: after.transfer_ticks,
+            contended_before_ticks: before.contended_ticks,
+            contended_after_ticks: after.contended_ticks,
             core_loop_before_ticks: before.core_loop_ticks,
             core_loop_after_ticks: after.core_loop_ticks,
             counters: recorded.counters,

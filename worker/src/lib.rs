@@ -61,15 +61,16 @@ fn live(arguments: &Arguments) -> Result<record::Trace, Failure> {
     let cpu = pin::pin(mine.cpu)?;
     measure::touch(&segment);
     let mut compiled = compile(mine, program.seed)?;
+    let mut contender = probe::Contender::compile(mine)?;
     let mut context = Context::new(&segment, &program, mine);
     segment.slot(arguments.index).set_state(WorkerState::Attached);
     segment.control().arrive_attached();
     handover::say_attached()?;
     wait_for_release(&segment)?;
 
-    let before = probe::probe(&segment, &program, mine)?;
+    let before = probe::probe(&segment, &program, mine, &mut contender)?;
     measure::run(&mut compiled, &mut context)?;
-    let after = probe::probe(&segment, &program, mine)?;
+    let after = probe::probe(&segment, &program, mine, &mut contender)?;
     segment.slot(arguments.index).set_state(WorkerState::Done);
     Ok(context.into_trace(cpu, before, after))
 }

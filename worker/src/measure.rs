@@ -23,7 +23,7 @@ pub(crate) fn touch(segment: &Segment) {
         unsafe { (*segment.area().add(offset as usize).cast::<AtomicU8>()).fetch_or(0, Ordering::Relaxed) };
     }
     for worker in 0..map.workers {
-        segment.slot(worker).ball.load(Ordering::Relaxed);
+        segment.slot(worker).court.ball.load(Ordering::Relaxed);
     }
 }
 

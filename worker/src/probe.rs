@@ -3,14 +3,26 @@
 //! core's speed through the sibling thread; neither shows from inside in any other way.
 
 use crate::failure::Failure;
-use plan::{Program, WorkerProgram};
-use shm_layout::{Segment, WorkerState, ticks};
+use crate::compile::CompiledLoop;
+use plan::{AccessKind, Address, Op, OpKind, Program, Width, WorkerProgram};
+use shm_layout::{Segment, Slot, TickRate, WorkerState, ticks};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Blocks of round trips; their median is the reading, so that an eviction in one of them does not show.
 const BLOCKS: usize = 32;
 /// Round trips a block. 32 x 60 round trips take 0.3 to 1 ms.
 const ROUND_TRIPS: u64 = 60;
+/// Blocks of the contended probe that are asked for, and their length: 4 ms in all.
+const CONTENDED_BLOCKS: usize = 16;
+/// Blocks tried where an eviction spoils some, and the fewest that give a reading.
+const CONTENDED_TRIES: usize = 32;
+const CONTENDED_FEWEST: usize = 4;
+/// Two reads further apart are an eviction, as in the window.
+const GAP_NS: u64 = 50_000;
+/// See above.
+const CONTENDED_BLOCK_NS: u64 = 250_000;
+/// Passes between two clock reads of the contended probe.
+const CONTENDED_BATCH: u64 = 8_192;
 /// Runs of the core loop; the median counts.
 const CORE_RUNS: usize = 9;
 /// Turns of the core loop: about 10 us, short enough to fall between two evictions.
@@ -23,6 +35,8 @@ const SPINS_A_LOOK: u32 = 256;
 pub(crate) struct Reading {
     /// Median one-way time of a line to the next ring neighbour, ticks; the slowest of those this worker timed.
     pub(crate) transfer_ticks: Option<f64>,
+    /// Median ticks a pass while this worker and a ring neighbour count up words of one line; the mean over those it met.
+    pub(crate) contended_ticks: Option<f64>,
     /// Median length of the core loop, ticks.
     pub(crate) core_loop_ticks: u64,
 }
@@ -31,20 +45,33 @@ pub(crate) struct Reading {
 ///
 /// # Errors
 /// When the repetition is given up.
-pub(crate) fn probe(segment: &Segment, program: &Program, me: &WorkerProgram) -> Result<Reading, Failure> {
+pub(crate) fn probe(
+    segment: &Segment,
+    program: &Program,
+    me: &WorkerProgram,
+    contender: &mut Contender,
+) -> Result<Reading, Failure> {
     segment.slot(me.index.0).set_state(WorkerState::Probing);
+    let rate = segment.header().tick_rate();
+    let mine = segment.slot(me.index.0);
     let mut slowest: Option<f64> = None;
+    let mut contended = Vec::new();
     for round in rounds(program) {
         for edge in round {
+            let court = &segment.slot(edge.starter).court;
             if edge.starter == me.index.0 {
-                let transfer = start_rally(segment, edge.starter)?;
+                let transfer = start_rally(segment, &court.ball)?;
                 slowest = Some(slowest.map_or(transfer, |s| s.max(transfer)));
+                contended.extend(contender.contend(&court.tallies[0], mine, segment.slot(edge.answerer), rate));
             } else if edge.answerer == me.index.0 {
-                answer_rally(segment, edge.starter)?;
+                answer_rally(segment, &court.ball)?;
+                contended.extend(contender.contend(&court.tallies[1], mine, segment.slot(edge.starter), rate));
             }
         }
     }
-    Ok(Reading { transfer_ticks: slowest, core_loop_ticks: core_loop_ticks() })
+    let mean = contended.iter().sum::<f64>() / contended.len() as f64;
+    let contended_ticks = (!contended.is_empty()).then_some(mean);
+    Ok(Reading { transfer_ticks: slowest, contended_ticks, core_loop_ticks: core_loop_ticks() })
 }
 
 /// Two ring neighbours on different CPUs; the starter's slot holds their ball.
@@ -76,8 +103,7 @@ fn rounds(program: &Program) -> Vec<Vec<Edge>> {
 }
 
 /// Throws the ball and waits for it, many times; returns the median one-way time in ticks.
-fn start_rally(segment: &Segment, starter: u32) -> Result<f64, Failure> {
-    let ball: &AtomicU64 = &segment.slot(starter).ball;
+fn start_rally(segment: &Segment, ball: &AtomicU64) -> Result<f64, Failure> {
     let mut at = ball.load(Ordering::Acquire);
     let mut block_ticks = [0f64; BLOCKS];
     // The first round trip only makes sure that the answerer is there.
@@ -102,8 +128,7 @@ fn throw_and_wait(segment: &Segment, ball: &AtomicU64, at: u64) -> Result<u64, F
 }
 
 /// The other side: as many answers as the starter throws.
-fn answer_rally(segment: &Segment, starter: u32) -> Result<(), Failure> {
-    let ball: &AtomicU64 = &segment.slot(starter).ball;
+fn answer_rally(segment: &Segment, ball: &AtomicU64) -> Result<(), Failure> {
     let throws = BLOCKS as u64 * ROUND_TRIPS + 1;
     // Both sides count on from what stands there, which is even between two rallies.
     let mut at = ball.load(Ordering::Acquire) & !1;
@@ -126,6 +151,66 @@ fn wait_for(segment: &Segment, ball: &AtomicU64, value: u64) -> Result<(), Failu
         std::hint::spin_loop();
     }
     Ok(())
+}
+
+/// The loop of the contended probe, `bump` on one word: compiled as a role's loop is, since how long a CPU keeps a
+/// contested line hangs on the very instructions.
+pub(crate) struct Contender {
+    compiled: CompiledLoop,
+}
+
+impl Contender {
+    /// Compiles it.
+    ///
+    /// # Errors
+    /// [`Failure`] as for a role's loop.
+    pub(crate) fn compile(me: &WorkerProgram) -> Result<Contender, Failure> {
+        let bump = OpKind::Access { kind: AccessKind::Bump, width: Width::U64, at: Address::Fixed(0) };
+        let program = WorkerProgram {
+            steps: vec!["bump probe".into()],
+            ops: vec![Op { every: 1, step: 0, kind: bump }],
+            ..me.clone()
+        };
+        let compiled = CompiledLoop::compile(&program, 0, 1.0, &crate::hooks()).map_err(Failure::compile)?;
+        Ok(Contender { compiled })
+    }
+
+    /// Counts up one word of a line whose other word the neighbour counts up, for some milliseconds from the rally's end;
+    /// returns the median ticks a pass over blocks in which both were running. `None` where there were too few.
+    fn contend(&mut self, tally: &AtomicU64, me: &Slot, neighbour: &Slot, rate: TickRate) -> Option<f64> {
+        let (block_ticks, gap_ticks) = (rate.ticks(CONTENDED_BLOCK_NS), rate.ticks(GAP_NS));
+        let mut sound = Vec::with_capacity(CONTENDED_BLOCKS);
+        me.set_seen(ticks());
+        for _ in 0..CONTENDED_TRIES {
+            let start = ticks();
+            let (mut passes, mut now, mut both_ran) = (0u64, start, true);
+            while now - start < block_ticks {
+                let last = now;
+                passes += self.batch(tally);
+                now = ticks();
+                me.set_seen(now);
+                both_ran &= now - last < gap_ticks && now.saturating_sub(neighbour.seen()) < gap_ticks;
+            }
+            if both_ran {
+                sound.push((now - start) as f64 / passes as f64);
+            }
+            if sound.len() == CONTENDED_BLOCKS {
+                break;
+            }
+        }
+        sound.sort_by(f64::total_cmp);
+        (sound.len() >= CONTENDED_FEWEST).then(|| sound[sound.len() / 2])
+    }
+
+    fn batch(&mut self, tally: &AtomicU64) -> u64 {
+        let mut unused_context = 0u64;
+        #[allow(unsafe_code)]
+        // SAFETY: the loop's one operation is 8 bytes at offset 0, and the tally is that word; no operation of it takes
+        // the context.
+        let progress =
+            unsafe { self.compiled.run(tally.as_ptr().cast(), (&raw mut unused_context).cast(), CONTENDED_BATCH) };
+        progress.passes
+    }
 }
 
 /// Median length of a fixed, throughput-bound loop: six independent additions a turn, no memory.

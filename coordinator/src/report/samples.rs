@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::io::Write;
 
 /// The columns that every run has, in order.
-const FIXED: [&str; 19] = [
+const FIXED: [&str; 21] = [
     "arm",
     "block",
     "worker",
@@ -22,6 +22,8 @@ const FIXED: [&str; 19] = [
     "ns_per_op",
     "transfer_before_ns",
     "transfer_after_ns",
+    "contended_before_ns",
+    "contended_after_ns",
     "core_speed",
     "regime",
     "spoiled",
@@ -70,6 +72,8 @@ fn fixed(seen: &Observation) -> Vec<String> {
         optional(seen.ns_per_op),
         optional(seen.transfer_before_ns),
         optional(seen.transfer_after_ns),
+        optional(seen.contended_before_ns),
+        optional(seen.contended_after_ns),
         seen.core_speed.to_string(),
         optional(seen.regime),
         seen.spoiled.join(";"),

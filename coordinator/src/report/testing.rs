@@ -22,7 +22,7 @@ pub(super) fn false_sharing() -> Run {
     arms[0].roles[0].contention =
         Contention { solo: Some(interval(70.0, 66.1, 74.2)), unshared: Some(interval(69.5, 65.3, 73.6)) };
     arms[0].other_regimes =
-        vec![OtherRegime { transfer_ns: Some(214.2), ns_per_op: interval(2.041, 2.041, 2.041), repetitions: 1 }];
+        vec![OtherRegime { transfer_ns: Some(214.2), contended_ns: Some(2.04), ns_per_op: interval(2.041, 2.041, 2.041), repetitions: 1 }];
     arms[0].repetitions = RepetitionCount { kept: 8, spoiled: 1, other_regime: 1 };
     let observations = observations(&arms);
     Run {
@@ -173,6 +173,7 @@ fn method() -> Method {
     let regime = |number, transfer_ns, repetitions| Regime {
         number,
         transfer_ns: Some(transfer_ns),
+        contended_ns: Some(transfer_ns / 2.5),
         core_speed: 1021.5,
         repetitions,
     };
@@ -351,6 +352,8 @@ fn observation(
         slice_ns_per_op: Vec::new(),
         transfer_before_ns: Some(57.1),
         transfer_after_ns: Some(57.9),
+        contended_before_ns: Some(20.1),
+        contended_after_ns: Some(20.4),
         core_speed: 1021.5,
         regime: spoiled.is_empty().then_some(0),
         spoiled,

@@ -66,6 +66,12 @@ pub fn observe(arm: &str, block: u32, program: &Program, traces: &[Trace], clock
         traces.iter().filter_map(of).reduce(f64::max).map(|ticks| ticks / clock.ticks_per_ns)
     };
     let (before, after) = (transfer(|t| t.transfer_before_ticks), transfer(|t| t.transfer_after_ticks));
+    let contended = |of: fn(&Trace) -> Option<f64>| {
+        let all: Vec<f64> = traces.iter().filter_map(of).map(|ticks| ticks / clock.ticks_per_ns).collect();
+        (!all.is_empty()).then(|| all.iter().sum::<f64>() / all.len() as f64)
+    };
+    let (contended_before, contended_after) =
+        (contended(|t| t.contended_before_ticks), contended(|t| t.contended_after_ticks));
     let core_loop = traces.iter().map(|t| t.core_loop_before_ticks.max(t.core_loop_after_ticks)).max().unwrap_or(0);
     let one = |trace: &Trace| {
         let worker = worker_program(program, trace.worker);
@@ -88,6 +94,8 @@ pub fn observe(arm: &str, block: u32, program: &Program, traces: &[Trace], clock
             slice_ns_per_op: share.slice_ns_per_op,
             transfer_before_ns: before,
             transfer_after_ns: after,
+            contended_before_ns: contended_before,
+            contended_after_ns: contended_after,
             core_speed: clock.ns(core_loop),
             regime: None,
             spoiled: spoiled.clone(),

@@ -1,10 +1,14 @@
 //! Regimes: which repetitions ran on the same machine, as far as the time of a line between CPUs and the speed of the
 //! cores can tell, since a hypervisor changes both unseen.
 //!
-//! The rule is the design's: pool the transfer times before and after every repetition, sort, split where neighbours
-//! differ by over 1.4 ×; the same for core speed; a repetition's regime is the pair of classes. Four things make it
-//! hold on real data:
+//! The rule: pool the transfer times before and after every repetition, sort, split where neighbours differ by over
+//! 1.4 ×; the same for core speed, and for the contended probe by 1.15 ×; a repetition's regime is the three classes.
+//! The contended probe is there because transfer time alone is blind: two CPUs 25 ns apart ran one packed `bump` loop
+//! at 1.2, 1.5, 2.1, 3.5 and 4.8 ns a pass, each for minutes, while the hand-over stayed at 25 ns (twelve runs on one
+//! virtual machine). Five things make the rule hold on real data:
 //!
+//! * *Half a reading.* Where evictions left the contended probe without a reading on one side of a repetition, the
+//!   other side's stands for both; with neither, the repetition has no regime and is spoiled.
 //! * *Chains.* A handful of stray values (a probe during which the CPU moved) can bridge two classes by steps of less
 //!   than 1.4 ×. With 20 values or more, those with hardly any company (fewer than 5 % of all, or two, within ×1.4
 //!   around them) neither found nor link classes; each then joins the class within 1.4 × of it, or is a class of its
@@ -26,6 +30,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Neighbours in the sorted values that differ by more than this lie in different classes.
 const SPLIT: f64 = 1.4;
 
+/// The same for the contended probe: its readings within one state scatter by 2 to 8 %, states lie 15 % and more apart.
+const CONTENDED_SPLIT: f64 = 1.15;
+
 /// Fewest pooled values with which lone values are kept from linking classes; below, "lone" means little.
 const ENOUGH_FOR_COMPANY: usize = 20;
 
@@ -34,6 +41,7 @@ const COMPANY_SHARE: f64 = 0.05;
 
 /// The reason that this stage gives.
 const REGIME_CHANGED: &str = "regime_changed";
+const NO_REGIME: &str = "no_regime";
 
 /// The regimes of a run, and which one each arm is judged in.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,39 +60,44 @@ pub(crate) struct Regimes {
 struct Repetition {
     arm: String,
     members: Vec<usize>,
-    /// Slowest pair before and after; `None` where no two workers run on different CPUs.
-    transfer: Option<(f64, f64)>,
+    /// The probes between CPUs; `None` where no two workers run on different CPUs.
+    line: Option<Line>,
     core_speed: f64,
     /// CPUs of the arm, an index into the sets seen.
     cpus: usize,
 }
 
-/// A regime before it has a number: CPUs, transfer class, core class.
-type Key = (Option<(usize, usize)>, usize);
+/// The probes of one line between CPUs, before and after a repetition.
+#[derive(Copy, Clone)]
+struct Line {
+    /// The slowest pair's transfer time.
+    transfer: (f64, f64),
+    /// The contended probe; `None` where evictions left no reading.
+    contended: Option<(f64, f64)>,
+}
+
+/// A regime before it has a number: CPUs with transfer and contended class, core class.
+type Key = (Option<(usize, (usize, usize))>, usize);
 
 /// Gives every sound observation its regime, spoils repetitions that straddle two, and chooses the headlines.
 /// Forgets what an earlier call had set.
 pub(crate) fn assign(bound: &Bound, observations: &mut [Observation]) -> Regimes {
     for observation in observations.iter_mut() {
         observation.regime = None;
-        observation.spoiled.retain(|reason| reason != REGIME_CHANGED);
+        observation.spoiled.retain(|reason| reason != REGIME_CHANGED && reason != NO_REGIME);
     }
     let mut repetitions = sound_repetitions(bound, observations);
-    let core = Classes::of(repetitions.iter().map(|r| r.core_speed).collect());
-    let transfer = transfer_classes(&repetitions);
+    let core = Classes::of(repetitions.iter().map(|r| r.core_speed).collect(), SPLIT);
+    let line = line_classes(&repetitions);
     repetitions.retain(|repetition| {
-        let straddles = repetition.transfer.is_some_and(|(before, after)| {
-            let classes = &transfer[&repetition.cpus];
-            classes.class(before) != classes.class(after)
-        });
-        if straddles {
-            repetition.members.iter().for_each(|m| observations[*m].spoiled.push(REGIME_CHANGED.to_owned()));
+        let reason = repetition.line.and_then(|seen| line[&repetition.cpus].spoils(seen));
+        if let Some(reason) = reason {
+            repetition.members.iter().for_each(|m| observations[*m].spoiled.push(reason.to_owned()));
         }
-        !straddles
+        reason.is_none()
     });
     let key = |r: &Repetition| -> Key {
-        let class = r.transfer.map(|(before, _)| (r.cpus, transfer[&r.cpus].class(before)));
-        (class, core.class(r.core_speed))
+        (r.line.map(|seen| (r.cpus, line[&r.cpus].class(seen))), core.class(r.core_speed))
     };
     let keyed: Vec<(Key, Repetition)> = repetitions.into_iter().map(|r| (key(&r), r)).collect();
     let headlines = Headlines::choose(bound, &keyed);
@@ -112,7 +125,10 @@ fn sound_repetitions(bound: &Bound, observations: &[Observation]) -> Vec<Repetit
         let first = &observations[members[0]];
         repetitions.push(Repetition {
             arm: arm.to_owned(),
-            transfer: first.transfer_before_ns.zip(first.transfer_after_ns),
+            line: first.transfer_before_ns.zip(first.transfer_after_ns).map(|transfer| Line {
+                transfer,
+                contended: either_side(first.contended_before_ns, first.contended_after_ns),
+            }),
             core_speed: first.core_speed,
             cpus,
             members,
@@ -121,14 +137,45 @@ fn sound_repetitions(bound: &Bound, observations: &[Observation]) -> Vec<Repetit
     repetitions
 }
 
-fn transfer_classes(repetitions: &[Repetition]) -> BTreeMap<usize, Classes> {
-    let mut pooled: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
-    for repetition in repetitions {
-        if let Some((before, after)) = repetition.transfer {
-            pooled.entry(repetition.cpus).or_default().extend([before, after]);
+fn either_side(before: Option<f64>, after: Option<f64>) -> Option<(f64, f64)> {
+    Some((before.or(after)?, after.or(before)?))
+}
+
+fn line_classes(repetitions: &[Repetition]) -> BTreeMap<usize, LineClasses> {
+    let mut pooled: BTreeMap<usize, (Vec<f64>, Vec<f64>)> = BTreeMap::new();
+    for (cpus, line) in repetitions.iter().filter_map(|r| Some((r.cpus, r.line?))) {
+        let (transfer, contended) = pooled.entry(cpus).or_default();
+        transfer.extend([line.transfer.0, line.transfer.1]);
+        contended.extend(line.contended.iter().flat_map(|(before, after)| [*before, *after]));
+    }
+    let classes = |(transfer, contended)| LineClasses {
+        transfer: Classes::of(transfer, SPLIT),
+        contended: Classes::of(contended, CONTENDED_SPLIT),
+    };
+    pooled.into_iter().map(|(cpus, values)| (cpus, classes(values))).collect()
+}
+
+/// The classes of one set of CPUs.
+struct LineClasses {
+    transfer: Classes,
+    contended: Classes,
+}
+
+impl LineClasses {
+    /// Why these readings put their repetition into no regime, if they do not.
+    fn spoils(&self, seen: Line) -> Option<&'static str> {
+        let straddles = |classes: &Classes, (before, after)| classes.class(before) != classes.class(after);
+        match seen.contended {
+            None => Some(NO_REGIME),
+            Some(contended) => (straddles(&self.transfer, seen.transfer) || straddles(&self.contended, contended))
+                .then_some(REGIME_CHANGED),
         }
     }
-    pooled.into_iter().map(|(cpus, values)| (cpus, Classes::of(values))).collect()
+
+    fn class(&self, seen: Line) -> (usize, usize) {
+        let contended = seen.contended.map_or(0, |(before, _)| self.contended.class(before));
+        (self.transfer.class(seen.transfer.0), contended)
+    }
 }
 
 /// Classes of positive values: the points that part them, ascending.
@@ -137,11 +184,11 @@ struct Classes {
 }
 
 impl Classes {
-    fn of(mut values: Vec<f64>) -> Classes {
+    fn of(mut values: Vec<f64>, split: f64) -> Classes {
         values.sort_unstable_by(f64::total_cmp);
-        let labels = labels(&values);
+        let labels = labels(&values, split);
         let parted = |i: &usize| match (labels[*i], labels[i + 1]) {
-            (None, None) => values[i + 1] > SPLIT * values[*i],
+            (None, None) => values[i + 1] > split * values[*i],
             (left, right) => left != right,
         };
         let between = (0..values.len().saturating_sub(1)).filter(parted);
@@ -154,30 +201,30 @@ impl Classes {
 }
 
 /// For each of the ascending values the class it founds or joins; `None` for a lone one far from all classes.
-fn labels(values: &[f64]) -> Vec<Option<usize>> {
-    let founding = founders(values);
+fn labels(values: &[f64], split: f64) -> Vec<Option<usize>> {
+    let founding = founders(values, split);
     let mut found: Vec<(f64, usize)> = Vec::new();
     for value in values.iter().zip(&founding).filter(|(_, founds)| **founds).map(|(v, _)| *v) {
-        let class = found.last().map_or(0, |(last, class)| class + usize::from(value > SPLIT * last));
+        let class = found.last().map_or(0, |(last, class)| class + usize::from(value > split * last));
         found.push((value, class));
     }
     let nearest = |value: f64| {
         let distance = |other: f64| (other / value).max(value / other);
         let near = found.iter().min_by(|a, b| distance(a.0).total_cmp(&distance(b.0)))?;
-        (distance(near.0) <= SPLIT).then_some(near.1)
+        (distance(near.0) <= split).then_some(near.1)
     };
     values.iter().map(|v| nearest(*v)).collect()
 }
 
 /// Which of the ascending values have company enough to found or link classes.
-fn founders(values: &[f64]) -> Vec<bool> {
+fn founders(values: &[f64], split: f64) -> Vec<bool> {
     let all = vec![true; values.len()];
     if values.len() < ENOUGH_FOR_COMPANY {
         return all;
     }
     let enough = ((COMPANY_SHARE * values.len() as f64).ceil() as usize).max(2);
     let company = |value: f64| {
-        let reach = SPLIT.sqrt();
+        let reach = split.sqrt();
         values.partition_point(|v| *v <= value * reach) - values.partition_point(|v| *v < value / reach)
     };
     let founding: Vec<bool> = values.iter().map(|v| company(*v) >= enough).collect();
@@ -213,7 +260,7 @@ impl Headlines {
 
     /// The regime in which a repetition's arm is judged; one without a transfer time goes by core speed.
     fn of(&self, repetition: &Repetition) -> Option<Key> {
-        match repetition.transfer {
+        match repetition.line {
             Some(_) => self.by_cpus.get(&repetition.cpus).copied(),
             None => self.run,
         }
@@ -267,7 +314,9 @@ fn number(keyed: &[(Key, Repetition)], headlines: &Headlines, observations: &mut
     let mut list: Vec<(Key, Regime)> = members.iter().map(|(key, all)| (*key, describe(all))).collect();
     list.sort_by(|(_, a), (_, b)| {
         let transfer = |r: &Regime| r.transfer_ns.unwrap_or(0.0);
-        transfer(a).total_cmp(&transfer(b)).then(a.core_speed.total_cmp(&b.core_speed))
+        let contended = |r: &Regime| r.contended_ns.unwrap_or(0.0);
+        let by_line = transfer(a).total_cmp(&transfer(b)).then(contended(a).total_cmp(&contended(b)));
+        by_line.then(a.core_speed.total_cmp(&b.core_speed))
     });
     let number_of: BTreeMap<Key, u32> = list.iter().zip(0..).map(|((key, _), n)| (*key, n)).collect();
     let mut by_arm = BTreeMap::new();
@@ -291,10 +340,13 @@ fn number(keyed: &[(Key, Repetition)], headlines: &Headlines, observations: &mut
 }
 
 fn describe(repetitions: &[&Repetition]) -> Regime {
-    let both = repetitions.iter().filter_map(|r| r.transfer).flat_map(|(before, after)| [before, after]);
+    let both = |of: fn(&Line) -> Option<(f64, f64)>| {
+        median_of(repetitions.iter().filter_map(|r| of(&r.line?)).flat_map(|(before, after)| [before, after]))
+    };
     Regime {
         number: 0,
-        transfer_ns: median_of(both),
+        transfer_ns: both(|line| Some(line.transfer)),
+        contended_ns: both(|line| line.contended),
         core_speed: median_of(repetitions.iter().map(|r| r.core_speed)).unwrap_or(0.0),
         repetitions: repetitions.len() as u32,
     }
@@ -306,7 +358,7 @@ mod tests {
     use crate::testkit::{Bench, observation};
 
     fn classes(values: &[f64]) -> Vec<usize> {
-        let classes = Classes::of(values.to_vec());
+        let classes = Classes::of(values.to_vec(), SPLIT);
         values.iter().map(|v| classes.class(*v)).collect()
     }
 

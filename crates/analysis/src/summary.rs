@@ -165,6 +165,7 @@ fn other_regimes(view: &View, arm: &str, role: &str) -> Vec<OtherRegime> {
         let alone = || median_of(series.values().copied()).map(interval::exact);
         Some(OtherRegime {
             transfer_ns: view.regimes.list[regime as usize].transfer_ns,
+            contended_ns: view.regimes.list[regime as usize].contended_ns,
             ns_per_op: view.single(&series, &format!("{arm}/{role}/regime {regime}")).or_else(alone)?,
             repetitions: blocks.len() as u32,
         })

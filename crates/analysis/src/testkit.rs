@@ -116,6 +116,8 @@ pub(crate) fn steady_trace(worker: u32, ns_per_op: f64, clock: Clock) -> Trace {
         queue_delays: Vec::new(),
         transfer_before_ticks: Some(54.0 * clock.ticks_per_ns),
         transfer_after_ticks: Some(54.0 * clock.ticks_per_ns),
+        contended_before_ticks: Some(4.0),
+        contended_after_ticks: Some(4.0),
         core_loop_before_ticks: ticks(1000.0),
         core_loop_after_ticks: ticks(1000.0),
         counters: Default::default(),
@@ -145,6 +147,8 @@ pub(crate) fn observation(arm: &str, block: u32, worker: u32, ns_per_op: f64) ->
         slice_ns_per_op: vec![0.9 * ns_per_op, ns_per_op, 1.1 * ns_per_op],
         transfer_before_ns: Some(54.0),
         transfer_after_ns: Some(54.0),
+        contended_before_ns: Some(2.0),
+        contended_after_ns: Some(2.0),
         core_speed: 1000.0,
         regime: None,
         spoiled: Vec::new(),
@@ -262,6 +266,7 @@ impl Bench {
                     seen.role.clone_from(&worker.role_name);
                     if program.workers.len() == 1 {
                         (seen.transfer_before_ns, seen.transfer_after_ns) = (None, None);
+                        (seen.contended_before_ns, seen.contended_after_ns) = (None, None);
                     }
                     self.observations.push(seen);
                 }

@@ -41,6 +41,11 @@ pub struct Observation {
     pub transfer_before_ns: Option<f64>,
     /// The same after it.
     pub transfer_after_ns: Option<f64>,
+    /// Nanoseconds a pass of two neighbours that count up words of one line, before the repetition: the mean over its
+    /// workers; one for all.
+    pub contended_before_ns: Option<f64>,
+    /// The same after it.
+    pub contended_after_ns: Option<f64>,
     /// Nanoseconds for the fixed throughput-bound loop on the slowest worker's core, before and after the slower:
     /// one for all workers. Larger is slower.
     pub core_speed: f64,

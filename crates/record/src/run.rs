@@ -124,6 +124,8 @@ pub struct Regime {
     pub number: u32,
     /// Median one-way transfer time; `None` where only single workers ran.
     pub transfer_ns: Option<f64>,
+    /// Median of the contended probe, nanoseconds a pass; `None` likewise.
+    pub contended_ns: Option<f64>,
     /// Median of the fixed loop.
     pub core_speed: f64,
     /// Repetitions in it, over all arms.
@@ -251,6 +253,8 @@ pub struct RepetitionCount {
 pub struct OtherRegime {
     /// Transfer time.
     pub transfer_ns: Option<f64>,
+    /// The contended probe, nanoseconds a pass.
+    pub contended_ns: Option<f64>,
     /// Nanoseconds a pass; an interval of equal ends where repetitions are too few for one.
     pub ns_per_op: Interval,
     /// Repetitions.

@@ -46,6 +46,11 @@ pub struct Trace {
     pub transfer_before_ticks: Option<f64>,
     /// The same after the window.
     pub transfer_after_ticks: Option<f64>,
+    /// Median ticks a pass while this worker and its ring neighbours counted up words of one line, before the warm-up:
+    /// how long a CPU keeps a contested line. `None` where it has no neighbour on another CPU.
+    pub contended_before_ticks: Option<f64>,
+    /// The same after the window.
+    pub contended_after_ticks: Option<f64>,
     /// Ticks that a fixed, throughput-bound loop took before the warm-up: the core's speed, sibling included.
     pub core_loop_before_ticks: u64,
     /// The same after the window.

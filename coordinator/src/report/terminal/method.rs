@@ -27,8 +27,10 @@ fn regime(run: &Run) -> String {
     let ran: u32 =
         run.arms.iter().map(|a| a.repetitions.kept + a.repetitions.spoiled + a.repetitions.other_regime).sum();
     match &run.method.headline_regime {
-        Some(Regime { transfer_ns: Some(ns), repetitions, .. }) => {
-            format!("Line transfer {} ns one way, {repetitions} of {}", plain(*ns), plural(ran.into(), "repetition"))
+        Some(Regime { transfer_ns: Some(ns), contended_ns, repetitions, .. }) => {
+            let contended = contended_ns.map_or(String::new(), |ns| format!(", contended pass {} ns", plain(ns)));
+            let all = plural(ran.into(), "repetition");
+            format!("Line transfer {} ns one way{contended}; {repetitions} of {all}", plain(*ns))
         }
         Some(Regime { transfer_ns: None, repetitions, .. }) => {
             format!(
@@ -98,6 +100,7 @@ fn other_regimes(page: &mut Page, run: &Run) {
                 cells: vec![
                     if index == 0 { Cell::text(&arm.name) } else { Cell::empty() },
                     Cell::text(other.transfer_ns.map_or_else(|| NONE.to_owned(), plain)),
+                    Cell::text(other.contended_ns.map_or_else(|| NONE.to_owned(), plain)),
                     Cell::interval(&other.ns_per_op),
                     Cell::text(other.repetitions.to_string()),
                 ],
@@ -111,6 +114,7 @@ fn other_regimes(page: &mut Page, run: &Run) {
     let columns = vec![
         Column::words("variant"),
         Column::figures("transfer, ns", "line transfer\none way, ns"),
+        Column::figures("contended, ns", "contended\npass, ns"),
         Column::figures("ns/op", "ns/op\n(interval)"),
         Column::figures("repetitions", "repetitions"),
     ];
