@@ -2,8 +2,8 @@
 //! CPUs, and how fast each core runs a fixed loop. A hypervisor moves virtual CPUs, and its other tenants halve a
 //! core's speed through the sibling thread; neither shows from inside in any other way.
 
-use crate::failure::Failure;
 use crate::compile::CompiledLoop;
+use crate::failure::Failure;
 use plan::{AccessKind, Address, Op, OpKind, Program, Width, WorkerProgram};
 use shm_layout::{Segment, Slot, TickRate, WorkerState, ticks};
 use std::sync::atomic::{AtomicU64, Ordering};

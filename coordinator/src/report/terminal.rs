@@ -22,9 +22,10 @@ pub(crate) fn render(run: &Run, results: Option<&Path>, style: &Style) -> String
     arms::write(&mut page, run);
     workers::write(&mut page, run);
     locks::write(&mut page, run);
+    verdict::write(&mut page, run);
     method::write(&mut page, run);
     modelled::write(&mut page, run);
-    verdict::write(&mut page, run);
+    verdict::warnings(&mut page, run);
     closing::write(&mut page, run, results);
     page.finish()
 }

@@ -21,8 +21,12 @@ pub(super) fn false_sharing() -> Run {
     arms[3].workers.truncate(1);
     arms[0].roles[0].contention =
         Contention { solo: Some(interval(70.0, 66.1, 74.2)), unshared: Some(interval(69.5, 65.3, 73.6)) };
-    arms[0].other_regimes =
-        vec![OtherRegime { transfer_ns: Some(214.2), contended_ns: Some(2.04), ns_per_op: interval(2.041, 2.041, 2.041), repetitions: 1 }];
+    arms[0].other_regimes = vec![OtherRegime {
+        transfer_ns: Some(214.2),
+        contended_ns: Some(2.04),
+        ns_per_op: interval(2.041, 2.041, 2.041),
+        repetitions: 1,
+    }];
     arms[0].repetitions = RepetitionCount { kept: 8, spoiled: 1, other_regime: 1 };
     let observations = observations(&arms);
     Run {

@@ -96,9 +96,8 @@ pub(crate) fn assign(bound: &Bound, observations: &mut [Observation]) -> Regimes
         }
         reason.is_none()
     });
-    let key = |r: &Repetition| -> Key {
-        (r.line.map(|seen| (r.cpus, line[&r.cpus].class(seen))), core.class(r.core_speed))
-    };
+    let key =
+        |r: &Repetition| -> Key { (r.line.map(|seen| (r.cpus, line[&r.cpus].class(seen))), core.class(r.core_speed)) };
     let keyed: Vec<(Key, Repetition)> = repetitions.into_iter().map(|r| (key(&r), r)).collect();
     let headlines = Headlines::choose(bound, &keyed);
     number(&keyed, &headlines, observations)

@@ -58,7 +58,11 @@ fn regimes_mixed(view: &View) -> Option<Warning> {
     let one = |r: &record::Regime| {
         let transfer = r.transfer_ns.map_or("no transfer".to_owned(), |ns| format!("{} ns a transfer", figure(ns)));
         let contended = r.contended_ns.map_or(String::new(), |ns| format!(", {} ns a contended pass", figure(ns)));
-        format!("{} at {transfer}{contended}, core loop {} ns", count(r.repetitions as usize, "repetition"), figure(r.core_speed))
+        format!(
+            "{} at {transfer}{contended}, core loop {} ns",
+            count(r.repetitions as usize, "repetition"),
+            figure(r.core_speed)
+        )
     };
     let headline = view.regimes.run.map(|n| format!("; the figures are those of {}", one(&regimes[n as usize])));
     let all: Vec<String> = regimes.iter().map(one).collect();

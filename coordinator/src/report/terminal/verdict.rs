@@ -1,11 +1,11 @@
 //! What it means: the diagnosis, the scenario's claims, and what to mind.
 
-use crate::report::figures::{Figure, NONE, plain};
+use crate::report::figures::{Figure, plain};
 use crate::report::page::Page;
 use crate::report::style::Tone;
 use record::{Diagnosis, Evidence, ExpectOutcome, ExpectState, Run, Severity};
 
-/// Diagnosis, expectations, warnings.
+/// Diagnosis and expectations.
 pub(super) fn write(page: &mut Page, run: &Run) {
     page.heading("Diagnosis");
     for diagnosis in &run.diagnosis {
@@ -17,6 +17,10 @@ pub(super) fn write(page: &mut Page, run: &Run) {
             expectation(page, outcome);
         }
     }
+}
+
+/// Warnings, each with what to do.
+pub(super) fn warnings(page: &mut Page, run: &Run) {
     if !run.warnings.is_empty() {
         page.heading("Warnings");
         for warning in &run.warnings {
@@ -38,8 +42,8 @@ fn one(page: &mut Page, diagnosis: &Diagnosis) {
         kind => format!("{} ({severity})", kind.replace('_', " ")),
     };
     page.verdict(tone, &verdict, &diagnosis.text);
-    for evidence in &diagnosis.evidence {
-        page.item(2, "- ", &shown(evidence));
+    for line in by_source(&diagnosis.evidence) {
+        page.item(2, "- ", &line);
     }
     if !diagnosis.cure.is_empty() {
         page.item(2, "cure: ", &diagnosis.cure);
@@ -56,15 +60,25 @@ fn one(page: &mut Page, diagnosis: &Diagnosis) {
     }
 }
 
-/// `name: figure unit (source)`: no figure without where it comes from.
-fn shown(evidence: &Evidence) -> String {
-    let value = evidence.value.map_or_else(|| NONE.to_owned(), plain);
-    let unit = if evidence.value.is_none() || evidence.unit.is_empty() {
-        String::new()
-    } else {
-        format!("\u{a0}{}", evidence.unit)
+/// A line a source, `measured: name figure unit; …`: no figure without where it comes from, no source twice.
+fn by_source(evidence: &[Evidence]) -> Vec<String> {
+    let mut sources: Vec<(&str, Vec<String>)> = Vec::new();
+    for one in evidence {
+        let shown = match one.value {
+            Some(value) if one.unit.is_empty() => format!("{} {}", one.name, plain(value)),
+            Some(value) => format!("{} {}\u{a0}{}", one.name, plain(value), one.unit),
+            None => one.name.clone(),
+        };
+        match sources.iter_mut().find(|(source, _)| *source == one.source) {
+            Some((_, all)) => all.push(shown),
+            None => sources.push((&one.source, vec![shown])),
+        }
+    }
+    let line = |(source, all): (&str, Vec<String>)| match source.strip_prefix("missing: ") {
+        Some(why) => format!("missing: {} ({why})", all.join("; ")),
+        None => format!("{source}: {}", all.join("; ")),
     };
-    format!("{}: {value}{unit} ({})", evidence.name, evidence.source)
+    sources.into_iter().map(line).collect()
 }
 
 fn expectation(page: &mut Page, outcome: &ExpectOutcome) {

@@ -60,9 +60,9 @@ pub(super) fn resolution(view: &View) -> Evidence {
         None => "missing: the control arm has too few repetitions in the headline regime",
     };
     evidence(
-        "resolution: smallest ratio the control arm could tell from 1, less 1".to_owned(),
-        view.resolution,
-        "ratio",
+        "smallest effect the control arm could tell".to_owned(),
+        view.resolution.map(|share| share * 100.0),
+        "%",
         source,
     )
 }
@@ -78,7 +78,7 @@ fn counter(view: &View, arm: &str, role: &str) -> Evidence {
     let count = counters::measured(&view.workers(arm, Some(role)), TELLING_COUNTER);
     let source = match counters::why_not(&count.reading) {
         None => "measured".to_owned(),
-        Some(why) => format!("missing: {TELLING_COUNTER}: {why}"),
+        Some(why) => format!("missing: {why}"),
     };
     evidence(format!("{TELLING_COUNTER} per pass of `{role}` in `{arm}`"), count.per_op, "per op", &source)
 }

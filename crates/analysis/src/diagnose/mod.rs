@@ -169,7 +169,7 @@ mod tests {
         }
         let found = bench.analyse().diagnosis;
         let missing: Vec<_> = found[0].evidence.iter().filter(|e| e.source.starts_with("missing")).collect();
-        assert!(missing.iter().any(|e| e.source == "missing: l1d_load_misses: no PMU here" && e.value.is_none()));
+        assert!(missing.iter().any(|e| e.source == "missing: no PMU here" && e.value.is_none()));
         assert!(
             found[0].evidence.iter().any(|e| e.source == "layout")
                 && found[0].evidence.iter().any(|e| e.source == "measured")
