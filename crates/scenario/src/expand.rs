@@ -3,7 +3,7 @@
 use crate::context::{Context, Place, flag};
 use crate::document::{Node, Table, Value, read_flag};
 use crate::outline::Outline;
-use crate::paths::{self, Assignment, Setting};
+use crate::paths::{self, Assignment, Reach, Setting};
 use crate::refusal::Problem;
 use crate::{read, schema, words};
 
@@ -100,7 +100,7 @@ fn variant(context: &mut Context, outline: &Outline, name: String, table: &Table
     };
     let mut set: Vec<Assignment> = Vec::new();
     for (segments, key_place, node) in paths::flatten(settings) {
-        let Some(setting) = paths::resolve(context, outline, &segments, &key_place) else {
+        let Some(setting) = paths::resolve(context, outline, &segments, &key_place, Reach::Arm) else {
             continue;
         };
         if setting == Setting::Placement {
@@ -136,7 +136,7 @@ fn sweep(context: &mut Context, root: &Table, outline: &Outline) -> Vec<Axis> {
     };
     let mut axes: Vec<Axis> = Vec::new();
     for (segments, key_place, node) in paths::flatten(table) {
-        let Some(setting) = paths::resolve(context, outline, &segments, &key_place) else {
+        let Some(setting) = paths::resolve(context, outline, &segments, &key_place, Reach::Arm) else {
             continue;
         };
         let written = segments.join(".");
@@ -209,7 +209,7 @@ pub(crate) fn flags(
             continue;
         };
         let segments: Vec<String> = path.split('.').map(str::to_owned).collect();
-        let Some(setting) = paths::resolve(context, outline, &segments, &name) else {
+        let Some(setting) = paths::resolve(context, outline, &segments, &name, Reach::Run) else {
             continue;
         };
         let own = root.listed("variant").any(|(_, table)| table.get("placement").is_some());

@@ -84,6 +84,14 @@ pub fn parse_with(name: &str, text: &str, overrides: &[(String, String)]) -> Res
     }
 }
 
+/// The document as if the flags stood in it.
+fn with_flags(root: &document::Table, flags: &[paths::Assignment]) -> document::Table {
+    let mut root = root.clone();
+    let mut applied = paths::Applied::default();
+    flags.iter().for_each(|flag| applied.apply(&mut root, flag));
+    root
+}
+
 /// The stages in order. `None`, or a problem in `context`, means refused.
 fn build(context: &mut Context, overrides: &[(String, String)]) -> Option<(Plan, Source)> {
     let root = document::read(context)?;
@@ -100,6 +108,10 @@ fn build(context: &mut Context, overrides: &[(String, String)]) -> Option<(Plan,
         return None;
     }
     let flags = expand::flags(context, overrides, &root, &outline);
+    let measure = match flags.is_empty() {
+        true => measure,
+        false => measure::whole_run(context, &with_flags(&root, &flags), &outline),
+    };
     let mut fixed = expansion.clone();
     fixed.pin(flags);
     let arms = if overrides.is_empty() { arms } else { arms::build(context, &root, &outline, &fixed) };

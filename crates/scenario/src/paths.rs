@@ -68,8 +68,22 @@ fn flatten_into(table: &Table, prefix: &[String], found: &mut Vec<(Vec<String>, 
     }
 }
 
-/// What a path means in this document; an unknown one is refused with the nearest.
-pub(crate) fn resolve(context: &mut Context, outline: &Outline, segments: &[String], place: &Place) -> Option<Setting> {
+/// Whose values an assignment sets: one arm's, as `[variant.set]` and `[sweep]` do, or the whole run's, as flags do.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Reach {
+    Arm,
+    Run,
+}
+
+/// What a path means in this document; an unknown one is refused with the nearest, and one that holds for the whole
+/// run where only an arm's can be set.
+pub(crate) fn resolve(
+    context: &mut Context,
+    outline: &Outline,
+    segments: &[String],
+    place: &Place,
+    reach: Reach,
+) -> Option<Setting> {
     let parts: Vec<&str> = segments.iter().map(String::as_str).collect();
     let key = |parts: &[&str]| Some(Setting::Key(parts.iter().map(|part| (*part).to_owned()).collect()));
     match parts.as_slice() {
@@ -83,6 +97,7 @@ pub(crate) fn resolve(context: &mut Context, outline: &Outline, segments: &[Stri
         ["kind"] => only_lock(context, outline, place)
             .map(|lock| Setting::Key(vec!["lock".to_owned(), lock, "kind".to_owned()])),
         ["measure", name] if schema::MEASURE_PER_ARM.contains(name) => key(&parts),
+        ["measure", name] if schema::MEASURE.contains(name) && reach == Reach::Run => key(&parts),
         ["measure", name] if schema::MEASURE.contains(name) => {
             context.refuse(
                 Problem::at(place, format!("`measure.{name}` holds for the whole run"))

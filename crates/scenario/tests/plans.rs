@@ -241,3 +241,14 @@ fn claims_are_read() {
     let when = expects[4].when.as_ref().expect("a condition");
     assert_eq!((when.fact, when.op, when.number), (HostFact::LlcGroups, Relation::AtLeast, 2));
 }
+
+/// Flags speak for the whole run, so they may set what no arm can have its own of. Refused until they were tried.
+#[test]
+fn a_flag_sets_what_holds_for_the_whole_run() {
+    let text = "[measure]\nrepetitions = 4\n[[role]]\nname = 'a'\nloop = ['pause']\n";
+    let plan = parse_with(text, &[("measure.repetitions", "7"), ("measure.window", "'30ms'")]);
+    assert_eq!(plan.measure.repetitions, Repetitions::Fixed(7));
+    assert!(plan.arms.iter().all(|arm| arm.window == Nanos(30_000_000)));
+    assert_eq!(parse_with(text, &[("measure.repetitions", "'auto'")]).measure.repetitions, Repetitions::Auto);
+    assert_eq!(parse_with(text, &[]).measure.repetitions, Repetitions::Fixed(4));
+}
