@@ -116,17 +116,5 @@ pub(crate) fn compile(step: &Step) -> Result<CompiledLoop, CompileError> {
         steps: vec![format!("{} word", step.name)],
         ops: vec![Op { every: 1, step: 0, kind }],
     };
-    CompiledLoop::compile(&program, 1, 1.0, &UNUSED)
+    CompiledLoop::compile(&program, 1, 1.0, &Hooks::UNUSED)
 }
-
-const UNUSED: Hooks = Hooks { lock: no_lock, unlock: no_lock, spin: no_spin, yield_now: no_yield, sleep: no_sleep };
-
-unsafe extern "C" fn no_lock(_: *mut c_void, _: u32) {}
-
-unsafe extern "C" fn no_spin(_: *mut c_void) -> u32 {
-    1
-}
-
-unsafe extern "C" fn no_yield(_: *mut c_void) {}
-
-unsafe extern "C" fn no_sleep(_: *mut c_void, _: u64) {}

@@ -13,8 +13,8 @@ use shm_layout::{Segment, ticks};
 const WAIT_NS: u64 = 200;
 const WAITS: std::ops::RangeInclusive<u64> = 4_096..=1_000_000;
 
-/// A blocking this long (7 us at 3 GHz) ends the batch, so that the clock is read about each 20 us.
-pub(crate) const BREAK_AFTER_TICKS: u64 = 20_000;
+/// A blocking this long ends the batch, so that the clock is read about each 20 us.
+const BREAK_AFTER_NS: u64 = 7_000;
 
 /// This worker's state during a repetition. Its first member is what the compiled loop reads.
 #[repr(C)]
@@ -22,6 +22,9 @@ pub(crate) struct Context<'s> {
     /// Non-zero: return to the runtime after this pass. Read by compiled code at offset 0.
     pub(crate) break_now: u32,
     pub(crate) spins: u32,
+    break_after_ticks: u64,
+    /// Whether the others know already that this worker runs passes.
+    arrived: bool,
     pub(crate) recorder: Recorder,
     pub(crate) segment: &'s Segment,
     pub(crate) workers: u32,
@@ -76,6 +79,8 @@ impl<'s> Context<'s> {
         Context {
             break_now: 0,
             spins: 0,
+            break_after_ticks: segment.header().tick_rate().ticks(BREAK_AFTER_NS),
+            arrived: false,
             recorder: Recorder::new(program, segment.header().tick_rate()),
             segment,
             workers: program.workers.len() as u32,
@@ -87,9 +92,32 @@ impl<'s> Context<'s> {
         }
     }
 
-    /// A clock read.
+    /// A clock read. The first one, behind the first batch or inside a first `wait`, says that this worker runs: then
+    /// it arrives at the start line, and the last to arrive opens the window.
     pub(crate) fn read(&mut self, now: u64) {
+        self.arrive(now);
         self.recorder.read(now, self.segment.control(), self.segment.slot(self.index), self.workers);
+    }
+
+    /// The same from a hook, inside a batch.
+    pub(crate) fn read_inside_batch(&mut self, now: u64) {
+        self.arrive(now);
+        self.recorder.read_inside_batch(now, self.segment.control(), self.segment.slot(self.index), self.workers);
+    }
+
+    fn arrive(&mut self, now: u64) {
+        if !std::mem::replace(&mut self.arrived, true) {
+            let rate = self.segment.header().tick_rate();
+            let (warm_up, window) = self.window_ns;
+            self.segment.control().arrive_ready(self.workers, now, rate.ticks(warm_up), rate.ticks(window));
+        }
+    }
+
+    /// Ends the batch after a long blocking.
+    pub(crate) fn break_after_long(&mut self, blocked_ticks: u64) {
+        if blocked_ticks > self.break_after_ticks {
+            self.break_now = 1;
+        }
     }
 
     /// Gives back what a pass that was given up half-way still holds.
@@ -114,6 +142,7 @@ impl<'s> Context<'s> {
             slices: recorded.slices,
             gaps: recorded.gaps,
             gaps_lost: recorded.gaps_lost,
+            queue_delays_lost: recorded.queue_delays_lost,
             read_distance_ticks: recorded.read_distance_ticks,
             read_cost_ticks: recorded.read_cost_ticks,
             blocked_ticks: recorded.blocked_ticks,
@@ -163,7 +192,7 @@ pub(crate) fn acquire(context: &mut Context<'_>, index: u32) {
             let end = ticks();
             slot.set_waits_for(None);
             context.recorder.blocked(start, end);
-            if end - start > BREAK_AFTER_TICKS {
+            if end - start > context.break_after_ticks {
                 context.break_now = 1;
             }
             (result, Some((start, end - start)))

@@ -2,7 +2,7 @@
 #![allow(unsafe_code)] // called from compiled code with the context's address
 
 use crate::compile::Hooks;
-use crate::context::{self, BREAK_AFTER_TICKS, Context};
+use crate::context::{self, Context};
 use shm_layout::ticks;
 use std::ffi::c_void;
 use std::time::Duration;
@@ -10,9 +10,9 @@ use std::time::Duration;
 /// Spins of a `wait` between two clock reads: a pause takes 10 to 50 ns, so they come each 0.5 to 3 us.
 const SPINS_A_READ: u32 = 64;
 
-/// The hooks of a worker; their `context` is a [`Context`].
+/// The hooks of a worker; their `context` is the worker's own state, whose first word is `break_now`.
 pub fn hooks() -> Hooks {
-    Hooks { lock, unlock, spin, yield_now, sleep }
+    Hooks { lock, unlock, spin, tick, yield_now, sleep }
 }
 
 /// Borrows the context for the length of one hook.
@@ -42,10 +42,17 @@ unsafe extern "C" fn spin(context: *mut c_void) -> u32 {
     let context = unsafe { borrow(context) };
     context.spins = context.spins.wrapping_add(1);
     if context.spins.is_multiple_of(SPINS_A_READ) {
-        context.read(ticks());
+        context.read_inside_batch(ticks());
         return u32::from(context.segment.control().must_stop());
     }
     0
+}
+
+unsafe extern "C" fn tick(context: *mut c_void) -> u32 {
+    // SAFETY: as in `lock`.
+    let context = unsafe { borrow(context) };
+    context.read_inside_batch(ticks());
+    u32::from(context.segment.control().must_stop())
 }
 
 unsafe extern "C" fn yield_now(context: *mut c_void) {
@@ -63,9 +70,7 @@ fn timed(context: &mut Context<'_>, block: impl FnOnce()) {
     block();
     let end = ticks();
     context.recorder.blocked(start, end);
-    if end - start > BREAK_AFTER_TICKS {
-        context.break_now = 1;
-    }
+    context.break_after_long(end - start);
     stop_after_pass_if_told(context);
 }
 

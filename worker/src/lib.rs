@@ -77,7 +77,6 @@ fn live(arguments: &Arguments) -> Result<record::Trace, Failure> {
 
 /// Compiles a worker's loop for the CPU this thread runs on.
 fn compile(program: &WorkerProgram, seed: u64) -> Result<CompiledLoop, Failure> {
-    let seed = seed ^ u64::from(program.index.0).wrapping_mul(0x9e37_79b9_7f4a_7c15); // spread: one stream a worker
     let turn_ns = compile::work_turn_ns().map_err(Failure::compile)?;
     CompiledLoop::compile(program, seed, turn_ns, &hooks()).map_err(Failure::compile)
 }

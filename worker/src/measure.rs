@@ -20,10 +20,12 @@ pub(crate) fn touch(segment: &Segment) {
     let map = segment.map();
     for offset in (0..map.area_bytes).step_by(PAGE as usize) {
         // SAFETY: inside the area; an atomic or of zero changes nothing and is a write access, which maps the page.
-        unsafe { (*segment.area().add(offset as usize).cast::<AtomicU8>()).fetch_or(0, Ordering::Relaxed) };
+        let byte = unsafe { (*segment.area().add(offset as usize).cast::<AtomicU8>()).fetch_or(0, Ordering::Relaxed) };
+        // Used, or the optimiser may drop an operation that changes nothing.
+        std::hint::black_box(byte);
     }
     for worker in 0..map.workers {
-        segment.slot(worker).court.ball.load(Ordering::Relaxed);
+        std::hint::black_box(segment.slot(worker).court.ball.load(Ordering::Relaxed));
     }
 }
 
@@ -33,11 +35,8 @@ pub(crate) fn touch(segment: &Segment) {
 /// [`Failure`] where a lock failed or the repetition was given up.
 pub(crate) fn run(compiled: &mut CompiledLoop, context: &mut Context<'_>) -> Result<(), Failure> {
     let segment = context.segment;
-    let program_ticks = |ns: u64| segment.header().tick_rate().ticks(ns);
-    let (warm_up, window) = context.window_ns;
     context.recorder.price(segment.control(), segment.slot(context.index), context.workers);
     segment.slot(context.index).set_state(WorkerState::Running);
-    segment.control().arrive_ready(context.workers, ticks(), program_ticks(warm_up), program_ticks(window));
     passes(compiled, context);
     context.release_held();
     match context.failure.take() {
@@ -79,12 +78,14 @@ struct Batch {
 }
 
 impl Batch {
-    /// `ratio`: the last batch's length against the one aimed at. A very long one says nothing: it was evicted.
+    /// `ratio`: the last batch's length against the one aimed at. A very long one says nothing: it was evicted. One
+    /// somewhat long is mended at once: when a fellow comes back from an eviction, passes cost forty times as much from
+    /// one moment to the next, and batches that long would look like evictions themselves.
     fn adapt(&mut self, ratio: f64) {
         let wanted = match ratio {
             r if r < 0.1 => self.passes * 4,
             r if r < 0.75 => self.passes + self.passes / 4 + 1,
-            r if r > 1.25 && (r < 2.0 || self.passes > self.unroll && r < 50.0) => self.passes - self.passes / 5,
+            r if r > 1.25 && r < 100.0 => (self.passes as f64 / r) as u64,
             _ => return,
         };
         self.passes = wanted.clamp(1, MAX_BATCH).next_multiple_of(self.unroll);
@@ -113,6 +114,13 @@ mod tests {
         assert_eq!(settle(1, 30.0), 1);
         let passes = settle(8, 0.001);
         assert!((750..=1_256).contains(&passes), "{passes}");
+    }
+
+    #[test]
+    fn a_batch_that_grew_alone_shrinks_at_once_in_company() {
+        let mut batch = Batch { passes: 80_000, unroll: 8 };
+        batch.adapt(40.0);
+        assert_eq!(batch.passes, 2_000);
     }
 
     #[test]

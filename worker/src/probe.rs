@@ -12,14 +12,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const BLOCKS: usize = 32;
 /// Round trips a block. 32 x 60 round trips take 0.3 to 1 ms.
 const ROUND_TRIPS: u64 = 60;
-/// Blocks of the contended probe that are asked for, and their length: 4 ms in all.
+/// Blocks of the contended probe that are asked for: 4 ms in all.
 const CONTENDED_BLOCKS: usize = 16;
-/// Blocks tried where an eviction spoils some, and the fewest that give a reading.
-const CONTENDED_TRIES: usize = 32;
+/// The fewest sound blocks that give a reading; where evictions spoil some, twice as many are tried.
 const CONTENDED_FEWEST: usize = 4;
 /// Two reads further apart are an eviction, as in the window.
 const GAP_NS: u64 = 50_000;
-/// See above.
+/// Length of a block.
 const CONTENDED_BLOCK_NS: u64 = 250_000;
 /// Passes between two clock reads of the contended probe.
 const CONTENDED_BATCH: u64 = 8_192;
@@ -56,16 +55,18 @@ pub(crate) fn probe(
     let mine = segment.slot(me.index.0);
     let mut slowest: Option<f64> = None;
     let mut contended = Vec::new();
+    // In a ring of more than two each worker meets two neighbours: half as long with each, so that it takes no longer.
+    let blocks = if program.workers.len() > 2 { CONTENDED_BLOCKS / 2 } else { CONTENDED_BLOCKS };
     for round in rounds(program) {
         for edge in round {
             let court = &segment.slot(edge.starter).court;
             if edge.starter == me.index.0 {
                 let transfer = start_rally(segment, &court.ball)?;
                 slowest = Some(slowest.map_or(transfer, |s| s.max(transfer)));
-                contended.extend(contender.contend(&court.tallies[0], mine, segment.slot(edge.answerer), rate));
+                contended.extend(contender.contend(&court.tallies[0], mine, segment.slot(edge.answerer), rate, blocks));
             } else if edge.answerer == me.index.0 {
                 answer_rally(segment, &court.ball)?;
-                contended.extend(contender.contend(&court.tallies[1], mine, segment.slot(edge.starter), rate));
+                contended.extend(contender.contend(&court.tallies[1], mine, segment.slot(edge.starter), rate, blocks));
             }
         }
     }
@@ -177,11 +178,18 @@ impl Contender {
 
     /// Counts up one word of a line whose other word the neighbour counts up, for some milliseconds from the rally's end;
     /// returns the median ticks a pass over blocks in which both were running. `None` where there were too few.
-    fn contend(&mut self, tally: &AtomicU64, me: &Slot, neighbour: &Slot, rate: TickRate) -> Option<f64> {
+    fn contend(
+        &mut self,
+        tally: &AtomicU64,
+        me: &Slot,
+        neighbour: &Slot,
+        rate: TickRate,
+        blocks: usize,
+    ) -> Option<f64> {
         let (block_ticks, gap_ticks) = (rate.ticks(CONTENDED_BLOCK_NS), rate.ticks(GAP_NS));
-        let mut sound = Vec::with_capacity(CONTENDED_BLOCKS);
+        let mut sound = Vec::with_capacity(blocks);
         me.set_seen(ticks());
-        for _ in 0..CONTENDED_TRIES {
+        for _ in 0..2 * blocks {
             let start = ticks();
             let (mut passes, mut now, mut both_ran) = (0u64, start, true);
             while now - start < block_ticks {
@@ -194,7 +202,7 @@ impl Contender {
             if both_ran {
                 sound.push((now - start) as f64 / passes as f64);
             }
-            if sound.len() == CONTENDED_BLOCKS {
+            if sound.len() == blocks {
                 break;
             }
         }

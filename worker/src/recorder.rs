@@ -14,7 +14,7 @@ const SLICE_NS: u64 = 500_000;
 /// No gap is shorter: a timer interrupt and the work behind it take a few microseconds, rarely 20.
 const GAP_FLOOR_NS: u64 = 50_000;
 /// A blocking longer than this asks the run queue.
-pub(crate) const LONG_BLOCKING_NS: u64 = 50_000;
+const LONG_BLOCKING_NS: u64 = 50_000;
 /// Gaps and queue delays that the logs hold.
 const LOG_ENTRIES: usize = 16_384;
 
@@ -47,8 +47,14 @@ pub(crate) struct Recorder {
     blocked_since_read: u64,
     blocked_ticks: u64,
     blocked_in_slice: bool,
+    /// Long blockings since the last batch's end, from the first one's begin to the last one's end.
+    long_blocking: Option<(u64, u64)>,
 
     passes: u64,
+    /// The window opened inside a batch, whose passes began before it.
+    opened_inside_batch: bool,
+    /// The last read at a batch's end: passes are counted up to it.
+    counted_until: u64,
     slice_start: u64,
     slice_passes: u64,
     slices: Vec<Slice>,
@@ -56,6 +62,7 @@ pub(crate) struct Recorder {
     gaps: Vec<Gap>,
     gaps_lost: u64,
     queue_delays: Vec<QueueDelay>,
+    queue_delays_lost: u64,
     distances: Histogram<u64>,
     read_cost_ticks: f64,
 }
@@ -69,6 +76,7 @@ pub(crate) struct Recorded {
     pub(crate) slices: Vec<Slice>,
     pub(crate) gaps: Vec<Gap>,
     pub(crate) gaps_lost: u64,
+    pub(crate) queue_delays_lost: u64,
     pub(crate) read_distance_ticks: u64,
     pub(crate) read_cost_ticks: f64,
     pub(crate) blocked_ticks: u64,
@@ -95,7 +103,10 @@ impl Recorder {
             blocked_since_read: 0,
             blocked_ticks: 0,
             blocked_in_slice: false,
+            long_blocking: None,
             passes: 0,
+            opened_inside_batch: false,
+            counted_until: 0,
             slice_start: 0,
             slice_passes: 0,
             slices: touched(slices, Slice { start_ticks: 1, end_ticks: 1, passes: 1 }),
@@ -103,6 +114,7 @@ impl Recorder {
             gaps: touched(LOG_ENTRIES, Gap { start_ticks: 1, end_ticks: 1, blocked_ticks: 1 }),
             gaps_lost: 0,
             queue_delays: touched(LOG_ENTRIES, QueueDelay { start_ticks: 1, end_ticks: 1, delay_ns: 1 }),
+            queue_delays_lost: 0,
             // Two digits up to a minute of ticks: the median is all that is asked of it.
             distances: Histogram::new_with_bounds(1, 1 << 38, 2).expect("constant bounds are valid"),
             read_cost_ticks: 0.0,
@@ -139,6 +151,13 @@ impl Recorder {
         self.last_read
     }
 
+    /// A clock read inside a batch, from a hook.
+    pub(crate) fn read_inside_batch(&mut self, now: u64, control: &Control, slot: &Slot, workers: u32) {
+        let was_inside = self.inside();
+        self.read(now, control, slot, workers);
+        self.opened_inside_batch |= self.inside() && !was_inside;
+    }
+
     /// A clock read, about every 20 us: notes the distance to the last one, and enters or leaves the window.
     pub(crate) fn read(&mut self, now: u64, control: &Control, slot: &Slot, workers: u32) {
         self.note_distance(now);
@@ -150,7 +169,7 @@ impl Recorder {
                 }
             }
             Stage::Inside if now >= self.close_ticks => {
-                self.leave(now);
+                self.leave();
                 slot.set_state(WorkerState::Left);
                 control.arrive_left(workers);
             }
@@ -183,22 +202,36 @@ impl Recorder {
         self.stage = Stage::Inside;
         self.counters.enable();
         let now = ticks();
-        (self.first_read, self.last_read, self.slice_start) = (now, now, now);
+        self.last_read = now;
+        self.count_from(now);
+    }
+
+    fn count_from(&mut self, now: u64) {
+        (self.first_read, self.counted_until, self.slice_start) = (now, now, now);
         (self.slice_passes, self.blocked_in_slice) = (0, false);
     }
 
-    fn leave(&mut self, now: u64) {
+    fn leave(&mut self) {
         self.counters.disable();
         self.stage = Stage::Left;
-        self.span_ticks = now - self.first_read;
+        // Inside a batch: what it has completed is not known, so the span ends with the batch before.
+        self.span_ticks = self.counted_until - self.first_read;
     }
 
-    /// Passes completed up to the clock read `now`. Call before [`Recorder::read`], which may close the window.
+    /// A batch of passes ended at the clock read `now`. Call before [`Recorder::read`], which may close the window.
     #[inline(always)]
     pub(crate) fn completed(&mut self, passes: u64, now: u64) {
         if self.stage != Stage::Inside {
             return;
         }
+        if std::mem::take(&mut self.opened_inside_batch) {
+            // Some of its passes were made before the window: they are not counted, nor is its time.
+            return self.count_from(now);
+        }
+        if let Some((start, end)) = self.long_blocking.take() {
+            self.ask_run_queue(start, end);
+        }
+        self.counted_until = now;
         self.passes += passes;
         self.slice_passes += passes;
         if now - self.slice_start >= self.slice_ticks && self.slice_passes > 0 {
@@ -226,12 +259,18 @@ impl Recorder {
         }
         self.blocked_ticks += length;
         self.blocked_in_slice = true;
-        if length > self.long_blocking_ticks
-            && let Some(delay_ns) = self.schedstat.delay_since_rebase()
-            && delay_ns > LONG_BLOCKING_NS
-            && self.queue_delays.len() < self.queue_delays.capacity()
-        {
-            self.queue_delays.push(QueueDelay { start_ticks: start, end_ticks: end, delay_ns });
+        if length > self.long_blocking_ticks {
+            // Asked at the batch's end, which comes after this pass: here a lock may be held, and others wait for it.
+            self.long_blocking = Some((self.long_blocking.map_or(start, |(first, _)| first), end));
+        }
+    }
+
+    fn ask_run_queue(&mut self, start_ticks: u64, end_ticks: u64) {
+        let Some(delay_ns) = self.schedstat.delay_since_rebase().filter(|ns| *ns > LONG_BLOCKING_NS) else { return };
+        if self.queue_delays.len() < self.queue_delays.capacity() {
+            self.queue_delays.push(QueueDelay { start_ticks, end_ticks, delay_ns });
+        } else {
+            self.queue_delays_lost += 1;
         }
     }
 
@@ -245,6 +284,7 @@ impl Recorder {
             slices: self.slices,
             gaps: self.gaps,
             gaps_lost: self.gaps_lost,
+            queue_delays_lost: self.queue_delays_lost,
             read_distance_ticks: self.distances.value_at_quantile(0.5),
             read_cost_ticks: self.read_cost_ticks,
             blocked_ticks: self.blocked_ticks,
@@ -386,6 +426,24 @@ mod tests {
         assert!(recorded.gaps.is_empty());
         assert_eq!(recorded.blocked_ticks, 1_000_000);
         assert_eq!(recorded.slices.len(), 1, "a pass longer than a slice is its own slice");
+    }
+
+    #[test]
+    fn a_batch_that_straddles_the_opening_is_not_counted() {
+        let (mut recorder, control, slot) = recorder();
+        recorder.price(&control, &slot, 1);
+        let now = ticks();
+        control.arrive_ready(1, now, 0, 10_000_000);
+        recorder.read_inside_batch(now, &control, &slot, 1);
+        assert!(recorder.inside());
+        let opened = recorder.last_read();
+        recorder.completed(1_000, opened + 100_000);
+        recorder.completed(7, opened + 700_000);
+        // The window closes inside a batch: nothing is known of its passes.
+        recorder.read_inside_batch(now + 10_000_000, &control, &slot, 1);
+        let recorded = recorder.finish();
+        assert_eq!((recorded.passes, recorded.span_ticks), (7, 600_000));
+        assert_eq!(recorded.slices, [Slice { start_ticks: opened + 100_000, end_ticks: opened + 700_000, passes: 7 }]);
     }
 
     #[test]

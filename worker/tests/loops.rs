@@ -226,3 +226,17 @@ fn a_listing_names_steps_passes_and_calls() {
         assert!(text.contains(part), "no `{part}` in\n{text}");
     }
 }
+
+/// A pass of seconds had no clock read and no look at the stop word in it.
+#[test]
+fn a_long_work_ticks_each_20_us_and_can_be_given_up() {
+    let ticks = |ns| {
+        let mut context = Context::default();
+        let done = run(&mut compile(&program([OpKind::Work(Nanos(ns))])), &mut [0; 1], &mut context, 1);
+        assert!(context.log.iter().all(|called| *called == Called::Tick));
+        (context.log.len(), done.passes, done.gave_up_in)
+    };
+    assert_eq!(ticks(20_000).0, 0, "short enough; the loop makes several passes at once of shorter ones");
+    assert_eq!(ticks(1_010_000), (50, 1, None));
+    assert_eq!(ticks(60_000_000), (support::TICKS_BEFORE_GIVING_UP, 0, Some(0)));
+}

@@ -41,6 +41,8 @@ pub struct Trace {
     pub blocked_ticks: u64,
     /// Long blockings after which the run queue was asked how long it kept the worker waiting.
     pub queue_delays: Vec<QueueDelay>,
+    /// Delays that found the log full: above 0 the mask is incomplete and the repetition spoiled.
+    pub queue_delays_lost: u64,
     /// Median one-way time of one line between this worker's CPU and its ring neighbours', before the warm-up, ticks.
     /// `None` where it has no neighbour on another CPU.
     pub transfer_before_ticks: Option<f64>,

@@ -4,7 +4,6 @@
 
 use super::{CompileError, CompiledLoop, Hooks};
 use plan::{CpuId, Nanos, Op, OpKind, WorkerIndex, WorkerProgram};
-use std::ffi::c_void;
 use std::time::Instant;
 
 /// Turns of one timed try: some 13 µs, so that two clock reads weigh under 1 % and an interrupt seldom falls in.
@@ -28,7 +27,7 @@ pub fn work_turn_ns() -> Result<f64, CompileError> {
         steps: vec!["work".to_owned()],
         ops: vec![Op { every: 1, step: 0, kind: OpKind::Work(Nanos(TURNS)) }],
     };
-    let mut chain = CompiledLoop::compile(&program, 1, 1.0, &UNUSED)?;
+    let mut chain = CompiledLoop::compile(&program, 1, 1.0, &Hooks::UNUSED)?;
     let mut shortest = f64::INFINITY;
     for _ in 0..TRIES {
         let start = Instant::now();
@@ -39,15 +38,3 @@ pub fn work_turn_ns() -> Result<f64, CompileError> {
     }
     Ok(shortest)
 }
-
-const UNUSED: Hooks = Hooks { lock: no_lock, unlock: no_lock, spin: no_spin, yield_now: no_yield, sleep: no_sleep };
-
-unsafe extern "C" fn no_lock(_: *mut c_void, _: u32) {}
-
-unsafe extern "C" fn no_spin(_: *mut c_void) -> u32 {
-    1
-}
-
-unsafe extern "C" fn no_yield(_: *mut c_void) {}
-
-unsafe extern "C" fn no_sleep(_: *mut c_void, _: u64) {}

@@ -27,11 +27,15 @@ const RANDOM_SHIFTS: [i64; 3] = [13, 7, 17];
 const WORK_MULTIPLIER: i64 = 0x2c1b_3c6d;
 const WORK_INCREMENT: i64 = 0x297a_2d39;
 
+/// A `work` longer than this comes in chunks of so long: the clock is read about each 20 us, as in every other loop.
+const TICK_NS: u64 = 20_000;
+
 /// Addresses of the functions that the loop calls.
 pub(super) struct Calls {
     lock: usize,
     unlock: usize,
     spin: usize,
+    tick: usize,
     yield_now: usize,
     sleep: usize,
     pause: usize,
@@ -45,6 +49,7 @@ impl Calls {
             lock: hooks.lock as usize,
             unlock: hooks.unlock as usize,
             spin: hooks.spin as usize,
+            tick: hooks.tick as usize,
             yield_now: hooks.yield_now as usize,
             sleep: hooks.sleep as usize,
             pause: cpu::pause as extern "C" fn() as usize,
@@ -58,6 +63,7 @@ impl Calls {
             ("lock", self.lock),
             ("unlock", self.unlock),
             ("spin", self.spin),
+            ("tick", self.tick),
             ("yield", self.yield_now),
             ("sleep", self.sleep),
             ("pause", self.pause),
@@ -241,7 +247,7 @@ impl Emitter<'_> {
             }
             OpKind::Lock { lock } => self.call_with_lock(self.calls.lock, *lock),
             OpKind::Unlock { lock } => self.call_with_lock(self.calls.unlock, *lock),
-            OpKind::Work(time) => self.work(*time),
+            OpKind::Work(time) => self.work(*time, op.step),
             OpKind::Pause => drop(self.call(self.calls.pause, &[], false)),
             OpKind::Fence => drop(self.builder.ins().fence()),
             OpKind::Yield => drop(self.call(self.calls.yield_now, &[context], false)),
@@ -316,20 +322,47 @@ impl Emitter<'_> {
         self.builder.switch_to_block(spin);
         let enough = self.call(self.calls.spin, &[self.hook_context], true).expect("spin returns a word");
         self.builder.ins().brif(enough, give_up, &[], look, &[]);
-        self.builder.set_cold_block(give_up);
-        self.builder.switch_to_block(give_up);
+        self.give_up(give_up, step);
+        self.builder.switch_to_block(changed);
+        self.builder.def_var(last, seen);
+    }
+
+    /// Fills `block` with the way out of a pass that is not completed.
+    fn give_up(&mut self, block: Block, step: u32) {
+        self.builder.set_cold_block(block);
+        self.builder.switch_to_block(block);
         let passes = self.private.position(Carried::Passes).expect("passes are always counted");
         self.update(passes, |b, counted| b.ins().iadd_imm_s(counted, -1)); // this one was not completed
         let code = self.builder.ins().iconst(I64, i64::from(step) + 1);
         self.builder.ins().store(MemFlagsData::trusted(), code, self.words, byte_of(GAVE_UP));
         self.builder.ins().jump(self.exit, &[]);
-        self.builder.switch_to_block(changed);
-        self.builder.def_var(last, seen);
     }
 
-    /// A chain of dependent multiply-adds: its latency is the time, and it touches no memory.
-    fn work(&mut self, time: Nanos) {
-        let turns = (time.0 as f64 / self.work_ns_per_turn).round() as i64;
+    /// A chain of dependent multiply-adds: its latency is the time, and it touches no memory. A long one comes in
+    /// chunks, with a `tick` behind each: the clock must be read and the stop word seen meanwhile.
+    fn work(&mut self, time: Nanos, step: u32) {
+        let turns = |ns: f64| (ns / self.work_ns_per_turn).round() as i64;
+        let (all, chunk) = (turns(time.0 as f64), turns(TICK_NS as f64).max(1));
+        if time.0 <= TICK_NS {
+            return self.work_turns(all);
+        }
+        let [next, give_up, go_on, done] = [(); 4].map(|()| self.builder.create_block());
+        let left = self.builder.append_block_param(next, I64);
+        let chunks = self.builder.ins().iconst(I64, all / chunk);
+        self.builder.ins().jump(next, &[chunks.into()]);
+        self.builder.switch_to_block(next);
+        self.work_turns(chunk);
+        let enough = self.call(self.calls.tick, &[self.hook_context], true).expect("tick returns a word");
+        self.builder.ins().brif(enough, give_up, &[], go_on, &[]);
+        self.give_up(give_up, step);
+        self.builder.switch_to_block(go_on);
+        let left = self.builder.ins().iadd_imm_s(left, -1);
+        self.builder.ins().brif(left, next, &[left.into()], done, &[]);
+        self.builder.switch_to_block(done);
+        self.work_turns(all % chunk);
+    }
+
+    fn work_turns(&mut self, turns: i64) {
         if turns == 0 {
             return;
         }

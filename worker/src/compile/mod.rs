@@ -41,10 +41,25 @@ pub struct Hooks {
     pub unlock: unsafe extern "C" fn(context: *mut c_void, lock: u32),
     /// One turn of a `wait`'s spin: pauses the CPU, looks at the clock and at the stop word. Nonzero: give up.
     pub spin: unsafe extern "C" fn(context: *mut c_void) -> u32,
+    /// Between two chunks of a long `work`: looks at the clock and at the stop word. Nonzero: give up.
+    pub tick: unsafe extern "C" fn(context: *mut c_void) -> u32,
     /// Gives up the CPU once.
     pub yield_now: unsafe extern "C" fn(context: *mut c_void),
     /// Sleeps at least `ns` nanoseconds.
     pub sleep: unsafe extern "C" fn(context: *mut c_void, ns: u64),
+}
+
+impl Hooks {
+    /// For loops that call none: each does nothing, and a spin or a tick gives up.
+    pub const UNUSED: Hooks = {
+        unsafe extern "C" fn lock(_: *mut c_void, _: u32) {}
+        unsafe extern "C" fn give_up(_: *mut c_void) -> u32 {
+            1
+        }
+        unsafe extern "C" fn yield_now(_: *mut c_void) {}
+        unsafe extern "C" fn sleep(_: *mut c_void, _: u64) {}
+        Hooks { lock, unlock: lock, spin: give_up, tick: give_up, yield_now, sleep }
+    };
 }
 
 /// Why a program could not be compiled.
@@ -97,7 +112,7 @@ pub enum CompileError {
 pub struct Progress {
     /// Passes completed.
     pub passes: u64,
-    /// The step whose `wait` was given up in the pass after those; `None` where the last pass is complete.
+    /// The step whose `wait` or long `work` was given up in the pass after those; `None` where the last pass is complete.
     pub gave_up_in: Option<u32>,
 }
 
@@ -163,8 +178,8 @@ impl CompiledLoop {
     }
 
     /// Makes `passes` passes, a multiple of [`CompiledLoop::unroll`]; fewer where a pass can block
-    /// ([`WorkerProgram::can_block`]) and the context's first word is nonzero at its end, or where a `wait` is given
-    /// up. What steps remember carries over from one run to the next; a pass that was given up does not, and the next
+    /// ([`WorkerProgram::can_block`]) and the context's first word is nonzero at its end, or where a `wait` or
+    /// a long `work` is given up. What steps remember carries over from one run to the next; a pass that was given up does not, and the next
     /// run begins a new one.
     ///
     /// # Panics

@@ -29,15 +29,20 @@ pub(crate) enum Called {
     Unlock(u32),
     /// `yield`.
     Yield,
+    /// `tick`.
+    Tick,
     /// `sleep` of so many nanoseconds.
     Sleep(u64),
 }
 
+/// Calls of hooks after which a `tick` gives up.
+pub(crate) const TICKS_BEFORE_GIVING_UP: usize = 100;
+
 /// The names of the functions that a loop calls.
-pub(crate) const NAMES: [&str; 7] = ["lock", "unlock", "spin", "yield", "sleep", "pause", "flush"];
+pub(crate) const NAMES: [&str; 8] = ["lock", "unlock", "spin", "tick", "yield", "sleep", "pause", "flush"];
 
 /// Hooks that write to the [`Context`].
-pub(crate) const HOOKS: Hooks = Hooks { lock, unlock, spin, yield_now, sleep };
+pub(crate) const HOOKS: Hooks = Hooks { lock, unlock, spin, tick, yield_now, sleep };
 
 /// # Safety
 /// `context` points to a [`Context`] that only the calling thread uses, as [`run`] sees to.
@@ -54,6 +59,13 @@ unsafe extern "C" fn lock(c: *mut c_void, lock: u32) {
 unsafe extern "C" fn unlock(c: *mut c_void, lock: u32) {
     // SAFETY: as in `lock`.
     unsafe { context(c) }.log.push(Called::Unlock(lock));
+}
+
+unsafe extern "C" fn tick(c: *mut c_void) -> u32 {
+    // SAFETY: as in `lock`.
+    let context = unsafe { context(c) };
+    context.log.push(Called::Tick);
+    u32::from(context.log.len() >= TICKS_BEFORE_GIVING_UP)
 }
 
 unsafe extern "C" fn spin(c: *mut c_void) -> u32 {
