@@ -3,7 +3,6 @@
 // SAFETY of this module: the C functions touch their word and their state alone, and so does the compiled loop.
 
 use plan::{AccessKind, Address, CpuId, Op, OpKind, Width, WorkerIndex, WorkerProgram};
-use std::ffi::c_void;
 use worker::compile::{CompileError, CompiledLoop, Hooks};
 
 /// A step that both sides know.

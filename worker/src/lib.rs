@@ -24,6 +24,7 @@ pub use hooks::hooks;
 
 use compile::CompiledLoop;
 use context::Context;
+use crossbeam_utils::Backoff;
 use handover::Encoded;
 use plan::WorkerProgram;
 use shm_layout::{Phase, Segment, WorkerState};
@@ -82,9 +83,10 @@ fn compile(program: &WorkerProgram, seed: u64) -> Result<CompiledLoop, Failure> 
 }
 
 fn wait_for_release(segment: &Segment) -> Result<(), Failure> {
+    let backoff = Backoff::new();
     loop {
         match segment.control().phase() {
-            Phase::Attaching => std::thread::yield_now(), // the coordinator may need this CPU to unlink the name
+            Phase::Attaching => backoff.snooze(), // yields soon: the coordinator may need this CPU to unlink the name
             Phase::Aborted => return Err(Failure::aborted()),
             _ => return Ok(()),
         }
