@@ -29,16 +29,10 @@ impl Plan {
 
     /// The plan's arms, then its references, in the order in which results list them: `solo:ROLE` a role,
     /// `unshared:VARIANT`, `control`. All references derive from one arm: the first variant at the point of the sweep
-    /// with most workers. [`bind`](crate::bind::bind) takes the largest point that its machine can place.
+    /// with most workers among those that `can_run` says yes to; among all where it says yes to none.
     ///
     /// # Errors
     /// [`BindError`] at path `measure.baselines` for a baseline that is asked for and applies to no role.
-    pub fn arms_to_run(&self) -> Result<Vec<Arm>, BindError> {
-        self.arms_with_references(|_| true)
-    }
-
-    /// As [`Plan::arms_to_run`], with the reference arm chosen among those that `can_run` says yes to; among all where
-    /// it says yes to none.
     pub(crate) fn arms_with_references(&self, can_run: impl Fn(&Arm) -> bool) -> Result<Vec<Arm>, BindError> {
         let mut arms = self.arms.clone();
         if let Some(reference) = self.reference(can_run) {
@@ -146,7 +140,7 @@ mod tests {
     }
 
     fn names(plan: &Plan) -> Vec<String> {
-        plan.arms_to_run().unwrap().into_iter().map(|arm| arm.name).collect()
+        plan.arms_with_references(|_| true).unwrap().into_iter().map(|arm| arm.name).collect()
     }
 
     #[test]
@@ -166,7 +160,7 @@ mod tests {
             sharing(8).arm("padded"),
         ]);
         plan.arms[1].sweep = vec![("workers".to_owned(), "4".to_owned())];
-        let arms = plan.arms_to_run().unwrap();
+        let arms = plan.arms_with_references(|_| true).unwrap();
         let control = arms.last().unwrap();
         assert_eq!(control.kind, ArmKind::Control);
         assert_eq!(control.case, plan.arms[1].case);
@@ -205,7 +199,7 @@ mod tests {
         ] {
             let mut plan = plan.clone();
             plan.measure.baselines = Some(vec![baseline]);
-            assert_eq!(plan.arms_to_run().unwrap_err().path, "measure.baselines");
+            assert_eq!(plan.arms_with_references(|_| true).unwrap_err().path, "measure.baselines");
         }
     }
 

@@ -48,8 +48,9 @@ pub struct NotApplicable {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct BindError {
-    /// Path of the key in the scenario: `role.counter.cpus`, `field.b.at`; the `scenario` crate finds its place. A key
-    /// that the variant inherits keeps the variant's path: `variant.packed.placement` may stand in `placement`.
+    /// Path of the key in the scenario: `role.counter.cpus`, `field.b.at`; the `scenario` crate finds its place. A step
+    /// adds its index: `role.counter.loop.1`. A key that the variant inherits keeps the variant's path:
+    /// `variant.packed.placement` may stand in `placement`.
     pub path: String,
     /// What is wrong.
     pub message: String,
@@ -185,10 +186,12 @@ fn worker(case: &Case, memory: &Memory, seat: Seat, cpu: CpuId, copy: u64) -> Re
     })
 }
 
-/// A refusal of one step, at its role's loop.
+/// A refusal of one of the role's steps, at its place in the loop.
 fn refuse_step(role: &Role, step: &Step, why: &str, cure: impl Into<String>) -> BindError {
     let message = format!("role `{}`: step `{}` {why}", role.name, step.text);
-    BindError::new(format!("role.{}.loop", role.name), message, cure)
+    let place = role.steps.iter().position(|of_loop| std::ptr::eq(of_loop, step));
+    let nth = place.map_or(String::new(), |index| format!(".{index}"));
+    BindError::new(format!("role.{}.loop{nth}", role.name), message, cure)
 }
 
 fn shares_cpu(workers: &[WorkerProgram]) -> bool {

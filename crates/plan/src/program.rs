@@ -29,8 +29,8 @@ pub struct Program {
 }
 
 impl Program {
-    /// The longest that one pass computes and sleeps by its own steps, over all workers; waiting for others comes on top.
-    /// Deadlines add it: a pass that was begun in the window is finished.
+    /// The longest that one pass computes and sleeps by its own steps, over all workers; waiting for others comes on
+    /// top. Deadlines add it: a pass that was begun in the window is finished.
     pub fn longest_pass(&self) -> Nanos {
         let length = |worker: &WorkerProgram| {
             let step = |op: &Op| match op.kind {

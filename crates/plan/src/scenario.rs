@@ -19,7 +19,7 @@ pub struct Plan {
     /// What holds for the whole run.
     pub measure: Measure,
     /// Every variant at every point of the sweep, in file order, sweep points in the order of their lists.
-    /// All of kind [`ArmKind::Variant`]; [`Plan::arms_to_run`] adds the references.
+    /// All of kind [`ArmKind::Variant`]; [`bind`](crate::bind::bind) adds the references.
     pub arms: Vec<Arm>,
     /// The claims the scenario makes about its own outcome.
     pub expects: Vec<Expect>,

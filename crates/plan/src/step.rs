@@ -80,11 +80,6 @@ impl Action {
                 | Action::Flush(_)
         )
     }
-
-    /// Whether the step can wait for another worker or give up the CPU, so that the stop word is looked at each pass.
-    pub fn can_block(&self) -> bool {
-        matches!(self, Action::Wait(_) | Action::Lock(_) | Action::Yield | Action::Sleep(_))
-    }
 }
 
 /// Which element of which field.

@@ -12,6 +12,7 @@ mod claims;
 mod context;
 mod document;
 mod expand;
+mod loops;
 mod measure;
 mod memory;
 mod outline;

@@ -33,10 +33,11 @@ impl Source {
     /// written out in the file, the nearest enclosing key that is. Variants, sweeps and flags that set the same path
     /// are shown beside it.
     pub fn refuse(&self, error: &BindError) -> Refusal {
+        let wanted = self.whole_where_set(&error.path);
         let set: Vec<&Place> =
-            self.settings.iter().filter(|(path, _)| *path == error.path).map(|(_, place)| place).collect();
+            self.settings.iter().filter(|(path, _)| path == wanted).map(|(_, place)| place).collect();
         let flag = set.iter().copied().find(|place| place.text > 0);
-        let (found, exact) = self.find_inherited(&error.path);
+        let (found, exact) = self.find_inherited(wanted);
         let main = match (flag, set.first()) {
             (Some(flag), _) => Some(flag.clone()),
             (None, Some(first)) if !exact => Some((*first).clone()),
@@ -52,6 +53,13 @@ impl Source {
             problem = problem.also(place, "also set here");
         }
         Refusal::new(self.texts.clone(), vec![problem])
+    }
+
+    /// The path without an index into a value that some arm sets: the value at fault may be that arm's, and is shown
+    /// whole.
+    fn whole_where_set<'a>(&'a self, path: &'a str) -> &'a str {
+        let encloses = |set: &&str| path.strip_prefix(*set).is_some_and(|rest| rest.starts_with('.'));
+        self.settings.iter().map(|(set, _)| set.as_str()).find(encloses).unwrap_or(path)
     }
 
     /// As [`Source::find`]; a variant without a placement of its own has that of the top of the file.

@@ -135,6 +135,7 @@ fn faults_found_later_are_shown_where_their_path_is() {
     assert_eq!(blamed("field.b.type", &[]), "5: 'u64'");
     assert_eq!(blamed("variant.own.placement", &[]), "8: { pad = 64 }");
     assert_eq!(blamed("role.counter.loop", &[]), "15: ['add b']");
+    assert_eq!(blamed("role.counter.loop.0", &[]), "15: 'add b'");
     assert_eq!(blamed("sweep.shift", &[]), "17: [0, 8]");
 }
 
@@ -150,7 +151,39 @@ fn a_path_that_is_not_written_out_is_shown_at_what_encloses_it() {
 fn a_path_that_an_arm_sets_is_shown_there() {
     assert_eq!(blamed("role.counter.workers", &[]), "12: 2");
     assert_eq!(blamed("role.counter.cpus", &[]), "18: [0]");
+    assert_eq!(blamed("role.counter.cpus.0", &[]), "18: [0]", "an arm's value is shown whole");
     assert_eq!(blamed("role.counter.cpus", &[("cpus", "[7]")]), ": [7]");
+}
+
+/// What binding the smallest scenario with a lock and these steps says.
+fn unbalanced(steps: &str) -> String {
+    let text = format!("[lock.m]\n[[role]]\nname = 'counter'\nloop = [{steps}]\n");
+    let loaded = parse("lab.toml", &text).unwrap_or_else(|refusal| panic!("{}", refusal.render(false)));
+    let cpu = plan::Cpu { id: plan::CpuId(0), core: 0, llc: 0, node: 0, socket: 0, usable: true };
+    let error = plan::bind(&loaded.plan, &plan::Topology { cpus: vec![cpu] }, 1).expect_err("refused");
+    loaded.source.refuse(&error).render(false)
+}
+
+/// Two rules once contradicted each other here: the cure of the first was refused by the second.
+#[test]
+fn a_lock_in_some_passes_is_refused_at_its_step_with_a_cure_that_is_accepted() {
+    let expected = "error: role `counter`: step `every 2 lock m` would run in some passes only, but what it does must \
+                    hold in each\n --> lab.toml:4:9\n  |\n4 | loop = ['every 2 lock m', 'unlock m']\n  |         \
+                    ^^^^^^^^^^^^^^^^\n  |\n  = help: lock and unlock in every pass; put `every` before the steps \
+                    between them";
+    assert_eq!(unbalanced("'every 2 lock m', 'unlock m'"), expected);
+    assert_eq!(unbalanced("'every 2 lock m', 'every 2 unlock m'"), expected.replace("'unlock", "'every 2 unlock"));
+}
+
+#[test]
+fn a_lock_taken_twice_kept_or_not_held_is_refused_at_its_step() {
+    let at = |steps: &str, column: usize, said: &str| {
+        let shown = unbalanced(steps);
+        assert!(shown.contains(&format!("lab.toml:4:{column}\n")) && shown.contains(said), "{shown}");
+    };
+    at("'lock m', 'lock m'", 19, "takes `m`, which this pass holds already");
+    at("'pause', 'lock m'", 18, "takes `m`, and the pass ends without releasing it");
+    at("'unlock m', 'lock m'", 9, "releases `m`, which this pass does not hold");
 }
 
 #[test]

@@ -972,58 +972,6 @@ fn target_missing() {
 }
 
 #[test]
-fn unlock_without_lock() {
-    let expected = r#"error: `m` is not held here
-  --> lab.toml:29:9
-   |
-29 | loop = ["unlock m"]
-   |         ^^^^^^^^^^ nothing to release
-   |
-   = help: put "lock m" before it"#;
-    assert_eq!(printed(&[("loop = [\"add hits[me]\"]", "loop = [\"unlock m\"]")], &[]), expected);
-}
-
-#[test]
-fn lock_kept() {
-    let expected = r#"error: `m` is still held when the pass ends
-  --> lab.toml:29:9
-   |
-29 | loop = ["lock m", "add total"]
-   |         ^^^^^^^^ the next pass would wait for itself for ever
-   |
-   = help: end the critical section with "unlock m""#;
-    assert_eq!(printed(&[("loop = [\"add hits[me]\"]", "loop = [\"lock m\", \"add total\"]")], &[]), expected);
-}
-
-#[test]
-fn lock_twice() {
-    let expected = r#"error: this step takes `m` twice
-  --> lab.toml:29:19
-   |
-29 | loop = ["lock m", "lock m"]
-   |         --------  ^^^^^^^^ would wait for itself for ever
-   |         |
-   |         taken here
-   |
-   = help: put "unlock m" between the two"#;
-    assert_eq!(printed(&[("loop = [\"add hits[me]\"]", "loop = [\"lock m\", \"lock m\"]")], &[]), expected);
-}
-
-#[test]
-fn lock_and_unlock_in_other_passes() {
-    let expected = r#"error: `m` is not released whenever it is taken
-  --> lab.toml:29:27
-   |
-29 | loop = ["every 2 lock m", "unlock m"]
-   |         ----------------  ^^^^^^^^^^ runs in other passes
-   |         |
-   |         taken here
-   |
-   = help: give both steps the same `every`"#;
-    assert_eq!(printed(&[("loop = [\"add hits[me]\"]", "loop = [\"every 2 lock m\", \"unlock m\"]")], &[]), expected);
-}
-
-#[test]
 fn wait_that_nothing_ends() {
     let expected = r#"error: nothing changes `total`, so this wait would never end
   --> lab.toml:29:9

@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn an_element_beyond_the_count_is_refused_with_role_and_step() {
         let error = touched(&Scene::new().array("x", 1).role("counter", 2, &["add x[me]"])).unwrap_err();
-        assert_eq!(error.path, "role.counter.loop");
+        assert_eq!(error.path, "role.counter.loop.0");
         let said = "role `counter`: step `add x[me]` touches element 1 of `x` for worker 1, but it has 1 element";
         assert_eq!(error.message, said);
         let error = touched(&Scene::new().array("x", 2).role("counter", 1, &["add x[2]"])).unwrap_err();

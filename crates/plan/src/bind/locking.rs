@@ -55,7 +55,7 @@ mod tests {
     fn refusal(steps: &[&str]) -> String {
         let scene = Scene::new().field("x").lock("m", None).lock("n", None).role("worker", 1, steps);
         let error = check(&scene.0).unwrap_err();
-        assert_eq!(error.path, "role.worker.loop");
+        assert!(error.path.starts_with("role.worker.loop."), "{}", error.path);
         assert!(!error.cure.is_empty());
         error.message
     }

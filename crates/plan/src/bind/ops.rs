@@ -44,8 +44,8 @@ impl Resolver<'_> {
             Action::Swap(target) => self.accesses(step, target, AccessKind::Swap)?,
             Action::Cas(target) => self.accesses(step, target, AccessKind::Cas)?,
             Action::Flush(target) => self.each(step, target, |at| OpKind::Flush { at })?,
-            Action::Post(target) => self.each_word(step, target, |width, at| OpKind::Post { width, at })?,
-            Action::Wait(target) => self.each_word(step, target, |width, at| OpKind::Wait { width, at })?,
+            Action::Post(target) => self.word(step, target, |width, at| OpKind::Post { width, at })?,
+            Action::Wait(target) => self.word(step, target, |width, at| OpKind::Wait { width, at })?,
             Action::Lock(lock) => vec![OpKind::Lock { lock: self.memory.lock_index(*lock, self.copy) }],
             Action::Unlock(lock) => vec![OpKind::Unlock { lock: self.memory.lock_index(*lock, self.copy) }],
             Action::Work(nanos) => vec![OpKind::Work(*nanos)],
@@ -70,21 +70,14 @@ impl Resolver<'_> {
         })
     }
 
-    /// As [`Resolver::each`] for steps that remember what they saw, and so must know the word beforehand.
-    fn each_word(
-        &self,
-        step: &Step,
-        target: &Target,
-        op: impl Fn(Width, u64) -> OpKind,
-    ) -> Result<Vec<OpKind>, BindError> {
-        let reached = elements(self.case, self.seat, step, target)?;
-        if let Elements::Any(_) = reached {
-            let why = "draws its element at random, but a post or wait must always meet the same word";
-            let cure = "name the element: `[me]`, `[next]`, `[all]` or an index";
+    /// The operation of a step that remembers what it saw, and so must always meet the same word.
+    fn word(&self, step: &Step, target: &Target, op: impl Fn(Width, u64) -> OpKind) -> Result<Vec<OpKind>, BindError> {
+        let Elements::One(element) = elements(self.case, self.seat, step, target)? else {
+            let why = "stands for several elements, but a post or wait must always meet the same word";
+            let cure = "name the element: `[me]`, `[next]` or an index";
             return Err(refuse_step(&self.case.roles[self.seat.role], step, why, cure));
-        }
-        let width = self.width(target);
-        Ok(reached.reachable().map(|element| op(width, self.memory.offset(target.field, element, self.copy))).collect())
+        };
+        Ok(vec![op(self.width(target), self.memory.offset(target.field, element, self.copy))])
     }
 
     fn width(&self, target: &Target) -> Width {

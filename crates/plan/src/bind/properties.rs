@@ -35,7 +35,7 @@ fn step(draw: &Draw, fields: &[(Width, Count)]) -> Vec<String> {
         count => {
             let own = if let Count::Fixed(n) = count { format!("[{}]", n - 1) } else { "[me]".to_owned() };
             let choices = [own, "[next]".to_owned(), "[all]".to_owned(), "[any]".to_owned()];
-            choices[element.index(if definite { 3 } else { 4 })].clone()
+            choices[element.index(if definite { 2 } else { 4 })].clone()
         }
     };
     let text = format!("{every}{verb} f{field}{brackets}");

@@ -135,7 +135,7 @@ fn sharing_a_cpu_shows() {
 #[test]
 fn text_errors_come_before_what_the_machine_lacks() {
     let scene = Scene::new().array("x", 1).role("counter", 64, &["add x[me]"]);
-    assert_eq!(refused(&scene).path, "role.counter.loop");
+    assert_eq!(refused(&scene).path, "role.counter.loop.0");
 }
 
 #[test]
@@ -176,9 +176,11 @@ fn impossible_numbers_are_refused() {
 
 #[test]
 fn posts_and_waits_need_a_definite_element() {
-    let error = refused(&Scene::new().array("x", 2).role("r", 1, &["post x[any]"]));
-    assert_eq!(error.path, "role.r.loop");
-    assert!(error.message.contains("step `post x[any]` draws its element at random"), "{error}");
+    for step in ["post x[any]", "wait x[all]"] {
+        let error = refused(&Scene::new().array("x", 2).role("r", 1, &["pause", step]));
+        assert_eq!(error.path, "role.r.loop.1");
+        assert!(error.message.contains(&format!("step `{step}` stands for several elements")), "{error}");
+    }
 }
 
 #[test]
