@@ -45,11 +45,16 @@ struct Value {
 type Judged = (ExpectState, Option<Interval>, String);
 
 fn compare(view: &View, arms: &[ArmSummary], claim: &Expect) -> Result<Judged, Missing> {
-    let left = value(view, arms, &claim.left)?;
+    let left = value(view, arms, &claim.left);
+    if let (Err(Missing::Unresolved(_)), Against::Scaled { term, .. }) = (&left, &claim.right) {
+        // More blocks would settle the left-hand side, but not a right-hand side that cannot be had.
+        value(view, arms, term)?;
+    }
+    let left = left?;
     let name = name(&claim.left);
     let (factor, term) = match &claim.right {
         Against::Number(number) => {
-            let why = format!("{name} is {}; the claim is {} {number}", interval(left.interval), sign(claim.op));
+            let why = format!("{name} is {}; the claim is {} {number}", interval(left.interval), claim.op);
             return Ok((side(claim.op, left.interval, exact(*number)), Some(left.interval), why));
         }
         Against::Scaled { factor, term } => (*factor, term),
@@ -61,7 +66,7 @@ fn compare(view: &View, arms: &[ArmSummary], claim: &Expect) -> Result<Judged, M
             "{name} is {} times {other} over {}; the claim is {} {factor}",
             interval(ratio),
             count(blocks, "block"),
-            sign(claim.op)
+            claim.op
         );
         return Ok((side(claim.op, ratio, exact(factor)), Some(ratio), why));
     }
@@ -113,16 +118,19 @@ fn quotient(left: Interval, right: Interval) -> Option<Interval> {
 fn value(view: &View, arms: &[ArmSummary], term: &Term) -> Result<Value, Missing> {
     let not_here = |why: String| Missing::NotApplicable(why);
     let (bound, summary) = (view.bound.arms.iter().zip(arms).find(|(b, _)| b.arm.name == term.arm))
-        .ok_or_else(|| not_here(format!("this run has no arm `{}`", term.arm)))?;
+        .ok_or_else(|| not_here(format!("arm `{}` is not part of this run", term.arm)))?;
     let program = bound.program.as_ref().map_err(|refusal| not_here(format!("`{}`: {}", term.arm, refusal.why)))?;
-    if term.metric == Metric::Bytes {
-        return Ok(Value { interval: exact(program.layout.bytes as f64), series: None });
-    }
-    if summary.state == ArmState::Unresolved {
-        let why = summary.why.clone().unwrap_or_default();
-        return Err(Missing::Unresolved(format!("`{}` is unresolved: {why}", term.arm)));
-    }
     match &term.metric {
+        Metric::Bytes => Ok(Value { interval: exact(program.layout.bytes as f64), series: None }),
+        Metric::Latency(_) => Err(not_here(format!(
+            "{} was not measured: operation latencies need an open loop, and every role here is a closed one",
+            name(term)
+        ))),
+        Metric::Hold(_) => Err(not_here(format!("{} was not measured: hold times are not sampled", name(term)))),
+        _ if summary.state == ArmState::Unresolved => {
+            let why = summary.why.clone().unwrap_or_default();
+            Err(Missing::Unresolved(format!("`{}` is unresolved: {why}", term.arm)))
+        }
         Metric::ContentionSolo => contention(view, bound, summary, term, "solo", |c| c.solo),
         Metric::ContentionUnshared => contention(view, bound, summary, term, "unshared", |c| c.unshared),
         Metric::ContendedShare | Metric::HandoffsPerOp | Metric::Wait(_) => lock_value(view, program, term),
@@ -130,7 +138,7 @@ fn value(view: &View, arms: &[ArmSummary], term: &Term) -> Result<Value, Missing
         Metric::CounterPerSecond(counter) => counter_value(view, bound, term, counter, |m| m.per_second),
         Metric::OpsPerSecond => role_value(view, bound, term, ops_per_second),
         Metric::FairnessJain => role_value(view, bound, term, fairness_jain),
-        Metric::NsPerOp | Metric::Bytes => role_value(view, bound, term, ns_per_op),
+        Metric::NsPerOp => role_value(view, bound, term, ns_per_op),
     }
 }
 
@@ -264,39 +272,12 @@ fn condition(view: &View, when: &When) -> String {
     format!("it is claimed where `{}`; here it is {}", when.text, host_fact(view, when.fact))
 }
 
-fn sign(op: Relation) -> &'static str {
-    match op {
-        Relation::AtLeast => ">=",
-        Relation::AtMost => "<=",
-        Relation::MoreThan => ">",
-        Relation::LessThan => "<",
-    }
-}
-
 /// A term as claims write it.
 fn name(term: &Term) -> String {
-    let quantile = |q: Quantile| match q {
-        Quantile::P50 => "p50",
-        Quantile::P99 => "p99",
-        Quantile::P999 => "p999",
-        Quantile::Max => "max",
-    };
-    let metric = match &term.metric {
-        Metric::NsPerOp => "ns_per_op".to_owned(),
-        Metric::OpsPerSecond => "ops_per_second".to_owned(),
-        Metric::FairnessJain => "fairness_jain".to_owned(),
-        Metric::ContentionSolo => "contention_solo".to_owned(),
-        Metric::ContentionUnshared => "contention_unshared".to_owned(),
-        Metric::Bytes => "bytes".to_owned(),
-        Metric::ContendedShare => "contended_share".to_owned(),
-        Metric::HandoffsPerOp => "handoffs_per_op".to_owned(),
-        Metric::Wait(q) => format!("wait_{}_ns", quantile(*q)),
-        Metric::CounterPerOp(counter) => format!("{counter}_per_op"),
-        Metric::CounterPerSecond(counter) => format!("{counter}_per_second"),
-    };
-    match &term.of {
-        Some(of) => format!("{metric}({}, {of})", term.arm),
-        None => format!("{metric}({})", term.arm),
+    let Term { metric, arm, of } = term;
+    match of {
+        Some(of) => format!("{metric}({arm}, {of})"),
+        None => format!("{metric}({arm})"),
     }
 }
 
@@ -392,10 +373,51 @@ mod tests {
         assert_eq!(seen.state, NotApplicable);
         assert!(seen.why.contains("needs 4 CPUs"));
 
-        let absent = judged(bench(), number(term(Metric::NsPerOp, "gone"), Relation::AtLeast, 1.0));
-        assert_eq!(absent.state, NotApplicable);
         let lockless = judged(bench(), number(term(Metric::Wait(Quantile::P99), "packed"), Relation::AtLeast, 1.0));
         assert_eq!(lockless.state, NotApplicable);
+    }
+
+    /// `--only` and `--workers` leave claims that name arms which are gone.
+    #[test]
+    fn a_claim_on_an_absent_arm_is_not_applicable_on_either_side_of_an_unresolved_one() {
+        let ns = |arm| term(Metric::NsPerOp, arm);
+        let unresolved = || {
+            let mut bench = bench();
+            let noisy = |o: &&mut Observation| o.arm == "padded-64" && o.block > 1;
+            bench.observations.iter_mut().filter(noisy).for_each(|o| o.spoiled.push("lost_time".into()));
+            bench
+        };
+        for claim in [
+            number(ns("gone"), Relation::AtLeast, 1.0),
+            against(ns("packed"), Relation::AtLeast, 3.0, ns("gone")),
+            against(ns("padded-64"), Relation::AtLeast, 3.0, ns("gone")),
+            against(ns("gone"), Relation::AtLeast, 3.0, ns("padded-64")),
+        ] {
+            let seen = judged(unresolved(), claim);
+            assert_eq!(seen.state, NotApplicable);
+            assert_eq!((seen.seen, seen.why.as_str()), (None, "arm `gone` is not part of this run"));
+        }
+        let absent_only = {
+            let mut bench = bench();
+            bench.plan.expects = vec![against(ns("packed"), Relation::AtLeast, 3.0, ns("gone"))];
+            bench.analyse()
+        };
+        assert!(absent_only.conclusive);
+    }
+
+    #[test]
+    fn what_is_not_sampled_is_not_applicable_and_never_a_number() {
+        for (metric, said) in [
+            (
+                Metric::Latency(Quantile::P99),
+                "latency_p99_ns(packed) was not measured: operation latencies need an open",
+            ),
+            (Metric::Hold(Quantile::P50), "hold_p50_ns(packed) was not measured: hold times are not sampled"),
+        ] {
+            let seen = judged(bench().with_lock("m"), number(term(metric, "packed"), Relation::AtMost, 1e9));
+            assert_eq!((seen.state, seen.seen), (NotApplicable, None));
+            assert!(seen.why.starts_with(said), "{}", seen.why);
+        }
     }
 
     #[test]

@@ -1,5 +1,9 @@
 //! The claims a scenario makes about its own outcome, parsed; `analysis` judges them on intervals.
 
+mod names;
+
+pub use names::UnknownWord;
+
 /// One claim: `left op [factor *] right`, in force only where `when` holds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expect {
@@ -74,10 +78,25 @@ pub enum Metric {
     HandoffsPerOp,
     /// `wait_p50_ns`, `wait_p99_ns`, `wait_p999_ns`, `wait_max_ns`: a lock's contended waits.
     Wait(Quantile),
+    /// `hold_p50_ns`, …: how long a lock was held.
+    Hold(Quantile),
+    /// `latency_p50_ns`, …: an operation's time in an open loop, from its intended start.
+    Latency(Quantile),
     /// `COUNTER_per_op`, e.g. `llc_load_misses_per_op`.
     CounterPerOp(String),
     /// `COUNTER_per_second`.
     CounterPerSecond(String),
+}
+
+/// What a metric is a figure of: what may stand behind the arm's comma.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// A role of the arm.
+    Role,
+    /// One of its locks.
+    Lock,
+    /// Its layout.
+    Layout,
 }
 
 /// A point of a distribution.

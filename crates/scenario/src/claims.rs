@@ -5,7 +5,7 @@ use crate::document::{Node, Table, quoted};
 use crate::outline::Outline;
 use crate::refusal::Problem;
 use crate::{read, schema, words};
-use plan::expect::{Against, Expect, HostFact, Metric, Quantile, Relation, Term, When};
+use plan::expect::{Against, Expect, HostFact, Metric, Relation, Subject, Term, When};
 use plan::{Action, Arm, Baseline};
 use std::ops::Range;
 
@@ -155,21 +155,21 @@ impl<'a> ClaimReader<'a> {
     }
 
     fn metric(&mut self, name: &str, range: Range<usize>) -> Option<Metric> {
-        if let Some(metric) = metric(name) {
+        if let Some(metric) = name.parse().ok().filter(has_counter) {
             return Some(metric);
         }
         let counters =
             schema::COUNTERS.iter().flat_map(|name| [format!("{name}_per_op"), format!("{name}_per_second")]);
-        let plain = schema::ROLE_METRICS.iter().chain(schema::LOCK_METRICS).map(|name| (*name).to_owned());
-        let known: Vec<String> = plain.chain([schema::BYTES_METRIC.to_owned()]).chain(counters).collect();
+        let of = |subject| Metric::names(subject).collect::<Vec<_>>();
+        let named = [of(Subject::Role), of(Subject::Lock), of(Subject::Layout)].concat();
+        let known: Vec<String> = named.iter().map(|name| (*name).to_owned()).chain(counters).collect();
         let label = match words::nearest(name, &known) {
             Some(near) => format!("did you mean `{near}`?"),
             None => "not a metric".to_owned(),
         };
         let cure = format!(
-            "the metrics are {}, {}, `bytes`, and COUNTER_per_op or COUNTER_per_second with a counter of {}",
-            schema::ROLE_METRICS.join(", "),
-            schema::LOCK_METRICS.join(", "),
+            "the metrics are {}, and COUNTER_per_op or COUNTER_per_second with a counter of {}",
+            named.join(", "),
             schema::COUNTERS.join(", "),
         );
         self.refuse(range, format!("unknown metric {}", quoted(name)), &label, &cure)
@@ -222,7 +222,7 @@ impl<'a> ClaimReader<'a> {
 
     /// The role or lock that the metric is of.
     fn of(&mut self, metric: &Metric, name: &str, of: Option<Suffix>, inside: Range<usize>) -> Option<Option<String>> {
-        let of_lock = schema::LOCK_METRICS.contains(&name);
+        let of_lock = metric.subject() == Subject::Lock;
         let (what, known) = if of_lock { ("lock", &self.scope.locks) } else { ("role", &self.scope.roles) };
         let known = known.clone();
         let Some((of, range)) = of else {
@@ -253,9 +253,9 @@ impl<'a> ClaimReader<'a> {
 
     fn relation(&mut self) -> Option<Relation> {
         let (text, range) = self.take_while(|c| "<>=!~≥≤".contains(c));
-        match relation(text) {
-            Some(op) => Some(op),
-            None => {
+        match text.parse() {
+            Ok(op) => Some(op),
+            Err(_) => {
                 let what = if text.is_empty() {
                     "this claim lacks its relation".to_owned()
                 } else {
@@ -324,37 +324,14 @@ fn closing(text: &str) -> Option<usize> {
     None
 }
 
-fn metric(name: &str) -> Option<Metric> {
-    let counter = |suffix: &str| name.strip_suffix(suffix).filter(|name| schema::COUNTERS.contains(name));
-    Some(match name {
-        "ns_per_op" => Metric::NsPerOp,
-        "ops_per_second" => Metric::OpsPerSecond,
-        "fairness_jain" => Metric::FairnessJain,
-        "contention_solo" => Metric::ContentionSolo,
-        "contention_unshared" => Metric::ContentionUnshared,
-        "bytes" => Metric::Bytes,
-        "contended_share" => Metric::ContendedShare,
-        "handoffs_per_op" => Metric::HandoffsPerOp,
-        "wait_p50_ns" => Metric::Wait(Quantile::P50),
-        "wait_p99_ns" => Metric::Wait(Quantile::P99),
-        "wait_p999_ns" => Metric::Wait(Quantile::P999),
-        "wait_max_ns" => Metric::Wait(Quantile::Max),
-        _ => match (counter("_per_op"), counter("_per_second")) {
-            (Some(counter), _) => Metric::CounterPerOp(counter.to_owned()),
-            (None, Some(counter)) => Metric::CounterPerSecond(counter.to_owned()),
-            (None, None) => return None,
-        },
-    })
-}
-
-fn relation(text: &str) -> Option<Relation> {
-    Some(match text {
-        ">=" => Relation::AtLeast,
-        "<=" => Relation::AtMost,
-        ">" => Relation::MoreThan,
-        "<" => Relation::LessThan,
-        _ => return None,
-    })
+/// Whether a metric of a counter names one that there is.
+fn has_counter(metric: &Metric) -> bool {
+    match metric {
+        Metric::CounterPerOp(counter) | Metric::CounterPerSecond(counter) => {
+            schema::COUNTERS.contains(&counter.as_str())
+        }
+        _ => true,
+    }
 }
 
 /// `llc_groups >= 2`.
@@ -365,21 +342,14 @@ fn when(context: &mut Context, node: &Node) -> Option<When> {
     let end = text[start..].find(|c| !is_op(c)).map_or(text.len(), |length| start + length);
     let (fact, op, number) = (text[..start].trim(), &text[start..end], text[end..].trim());
     let cure = "a condition reads: llc_groups >= 2, with cpus, llc_groups, sockets or nodes, of >= <= > <";
-    let known = match fact {
-        "cpus" => Some(HostFact::Cpus),
-        "llc_groups" => Some(HostFact::LlcGroups),
-        "sockets" => Some(HostFact::Sockets),
-        "nodes" => Some(HostFact::Nodes),
-        _ => None,
-    };
     let digits = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
-    match (known, relation(op), number.parse::<u64>().ok().filter(|_| digits)) {
+    match (fact.parse().ok(), op.parse().ok(), number.parse::<u64>().ok().filter(|_| digits)) {
         (Some(fact), Some(op), Some(number)) => {
             return Some(When { text, fact, op, number });
         }
         (None, ..) => {
             let problem = Problem::at(&node.place, format!("unknown fact {} of the host", quoted(fact)));
-            let problem = match words::nearest(fact, schema::FACTS) {
+            let problem = match words::nearest(fact, &HostFact::ALL.map(|(name, _)| name)) {
                 Some(near) => problem.label(format!("did you mean `{near}`?")),
                 None => problem.label("not a fact"),
             };

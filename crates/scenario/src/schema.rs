@@ -62,18 +62,8 @@ pub const CPUS: &[&str] = &["spread", "same-core", "same-llc", "cross-socket"];
 pub const BASELINES: &[&str] = &["solo", "unshared"];
 /// Elements in brackets that are a word.
 pub const ELEMENTS: &[&str] = &["me", "next", "any", "all"];
-/// Facts that `when` can ask of the host.
-pub const FACTS: &[&str] = &["cpus", "llc_groups", "sockets", "nodes"];
-
-/// Metrics of a role's passes.
-pub const ROLE_METRICS: &[&str] =
-    &["ns_per_op", "ops_per_second", "fairness_jain", "contention_solo", "contention_unshared"];
-/// Metrics of a lock.
-pub const LOCK_METRICS: &[&str] =
-    &["contended_share", "handoffs_per_op", "wait_p50_ns", "wait_p99_ns", "wait_p999_ns", "wait_max_ns"];
-/// The metric of a layout.
-pub const BYTES_METRIC: &str = "bytes";
-/// Counters that claims can name as `COUNTER_per_op` and `COUNTER_per_second`.
+/// Counters that claims can name as `COUNTER_per_op` and `COUNTER_per_second`. A test of the coordinator, which knows
+/// both, holds this list and `counters::EVENTS` together.
 pub const COUNTERS: &[&str] = &[
     "l1d_loads",
     "l1d_load_misses",

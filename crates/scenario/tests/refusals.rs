@@ -1316,7 +1316,7 @@ fn claim_of_an_unknown_metric() {
 32 | claim = "ns_per_opp(packed) >= 3"
    |          ^^^^^^^^^^ did you mean `ns_per_op`?
    |
-   = help: the metrics are ns_per_op, ops_per_second, fairness_jain, contention_solo, contention_unshared, contended_share, handoffs_per_op, wait_p50_ns, wait_p99_ns, wait_p999_ns, wait_max_ns, `bytes`, and COUNTER_per_op or COUNTER_per_second with a counter of l1d_loads, l1d_load_misses, llc_loads, llc_load_misses, cache_references, cache_misses, cycles, instructions, stalled_cycles, dtlb_load_misses, context_switches, cpu_migrations, page_faults, task_clock"#;
+   = help: the metrics are ns_per_op, ops_per_second, fairness_jain, contention_solo, contention_unshared, latency_p50_ns, latency_p99_ns, latency_p999_ns, latency_max_ns, contended_share, handoffs_per_op, wait_p50_ns, wait_p99_ns, wait_p999_ns, wait_max_ns, hold_p50_ns, hold_p99_ns, hold_p999_ns, hold_max_ns, bytes, and COUNTER_per_op or COUNTER_per_second with a counter of l1d_loads, l1d_load_misses, llc_loads, llc_load_misses, cache_references, cache_misses, cycles, instructions, stalled_cycles, dtlb_load_misses, context_switches, cpu_migrations, page_faults, task_clock"#;
     assert_eq!(
         printed(
             &[("claim = \"ns_per_op(packed) >= 3 * ns_per_op(padded)\"", "claim = \"ns_per_opp(packed) >= 3\"")],
@@ -1334,7 +1334,7 @@ fn claim_of_an_unknown_counter() {
 32 | claim = "llc_load_miss_per_op(packed) >= 3"
    |          ^^^^^^^^^^^^^^^^^^^^ did you mean `llc_load_misses_per_op`?
    |
-   = help: the metrics are ns_per_op, ops_per_second, fairness_jain, contention_solo, contention_unshared, contended_share, handoffs_per_op, wait_p50_ns, wait_p99_ns, wait_p999_ns, wait_max_ns, `bytes`, and COUNTER_per_op or COUNTER_per_second with a counter of l1d_loads, l1d_load_misses, llc_loads, llc_load_misses, cache_references, cache_misses, cycles, instructions, stalled_cycles, dtlb_load_misses, context_switches, cpu_migrations, page_faults, task_clock"#;
+   = help: the metrics are ns_per_op, ops_per_second, fairness_jain, contention_solo, contention_unshared, latency_p50_ns, latency_p99_ns, latency_p999_ns, latency_max_ns, contended_share, handoffs_per_op, wait_p50_ns, wait_p99_ns, wait_p999_ns, wait_max_ns, hold_p50_ns, hold_p99_ns, hold_p999_ns, hold_max_ns, bytes, and COUNTER_per_op or COUNTER_per_second with a counter of l1d_loads, l1d_load_misses, llc_loads, llc_load_misses, cache_references, cache_misses, cycles, instructions, stalled_cycles, dtlb_load_misses, context_switches, cpu_migrations, page_faults, task_clock"#;
     assert_eq!(
         printed(
             &[(
