@@ -218,6 +218,7 @@ fn claims_are_read() {
         "llc_load_misses_per_op(y@ workers=2, shift=8, b) > 0.5*cache_misses_per_second(control)",
         "contention_solo(x@workers=2,shift=8) <= ns_per_op(unshared:x, a)",
         "bytes(solo:a)<=128",
+        "hold_p50_ns(control, m) < latency_max_ns(control, a)",
     ];
     let sweep = "[sweep]\nworkers = [2]\nshift = [8]\n";
     let list: String =
@@ -238,6 +239,9 @@ fn claims_are_read() {
     let Against::Scaled { factor, term } = &expects[3].right else { panic!("{:?}", expects[3]) };
     assert_eq!((*factor, term.arm.as_str(), term.of.as_deref()), (1.0, "unshared:x", Some("a")));
     assert_eq!((&expects[4].left.metric, &expects[4].right), (&Metric::Bytes, &Against::Number(128.0)));
+    assert_eq!(expects[5].left.metric, Metric::Hold(Quantile::P50));
+    let Against::Scaled { term, .. } = &expects[5].right else { panic!("{:?}", expects[5]) };
+    assert_eq!(term.metric, Metric::Latency(Quantile::Max));
     let when = expects[4].when.as_ref().expect("a condition");
     assert_eq!((when.fact, when.op, when.number), (HostFact::LlcGroups, Relation::AtLeast, 2));
 }
