@@ -42,17 +42,27 @@ pub(super) fn against_cured(view: &View, sick: &BoundArm, role: &str, cured: &[(
     Some(Cost { role: role.to_owned(), against: arm.clone(), ratio, gain })
 }
 
-/// What `role` pays in `sick` as against a copy of everything for each worker.
-pub(super) fn against_unshared(view: &View, sick: &BoundArm, role: &str) -> Option<Cost> {
+/// What `role` pays in `sick` as against the variants that hold the cure; as against a copy of everything for each
+/// worker only where none of them could be compared. A cure that was compared and gained nothing is an answer: what
+/// `unshared` is faster by has then another reason.
+pub(super) fn against_cured_or_unshared(
+    view: &View,
+    sick: &BoundArm,
+    role: &str,
+    cured: &[(&BoundArm, &Program)],
+) -> Option<Cost> {
+    let comparable = cured.iter().any(|(arm, _)| view.ratio(&sick.arm.name, &arm.arm.name, role).is_some());
+    match comparable {
+        true => against_cured(view, sick, role, cured),
+        false => against_unshared(view, sick, role),
+    }
+}
+
+fn against_unshared(view: &View, sick: &BoundArm, role: &str) -> Option<Cost> {
     let unshared = view.baseline(sick, role, false)?;
     let ratio = view.ratio(&sick.arm.name, &unshared.arm.name, role)?;
     let cost = Cost { role: role.to_owned(), against: unshared.arm.name.clone(), ratio, gain: None };
     (ratio.low > threshold(view)).then_some(cost)
-}
-
-/// Whether some of the variants could be compared at all.
-pub(super) fn comparable(view: &View, sick: &BoundArm, role: &str, cured: &[(&BoundArm, &Program)]) -> bool {
-    cured.iter().any(|(arm, _)| view.ratio(&sick.arm.name, &arm.arm.name, role).is_some())
 }
 
 /// The costliest of several roles' costs.

@@ -37,10 +37,7 @@ pub(super) fn line_cost(view: &View, arm: &BoundArm, line: &[&Placed], role: &st
         other.arm.name != arm.arm.name && same_work(other, arm) && lines::apart(program, line, CACHE_LINE_BYTES)
     };
     let cured: Vec<_> = view.variants().filter(cures).collect();
-    match cost::comparable(view, arm, role, &cured) {
-        true => cost::against_cured(view, arm, role, &cured),
-        false => cost::against_unshared(view, arm, role),
-    }
+    cost::against_cured_or_unshared(view, arm, role, &cured)
 }
 
 fn words(sick: &Sick) -> Words {

@@ -197,6 +197,17 @@ mod tests {
         assert_eq!(found[0].expected_gain.as_ref().unwrap().arm, "padded-64");
     }
 
+    /// Copies of everything can be faster for other reasons than the shared word.
+    #[test]
+    fn a_cure_that_was_compared_and_gained_nothing_is_no_true_sharing() {
+        let shared = vec![Spot::data("total", 0, &[0, 1], &[])];
+        let mut bench = Bench::new(&["one", "padded-64"]).with_unshared().with_layout("one", shared.clone());
+        bench = bench.with_steps("one", "add total").with_layout("unshared:one", shared);
+        bench = bench.with_steps("unshared:one", "add total");
+        bench.run(10, |arm, _| if arm.starts_with("unshared") { 2.0 } else { 25.0 });
+        assert_eq!(kinds(&bench.analyse().diagnosis), ["none"]);
+    }
+
     #[test]
     fn a_true_sharing_line_is_not_also_false_sharing() {
         let both = vec![Spot::data("total", 0, &[0, 1], &[]), Spot::data("own", 8, &[0], &[])];

@@ -57,8 +57,8 @@ fn looked_at(view: &View, measured: &[String], unresolved: &[String]) -> String 
     };
     if !handed.is_empty() {
         text += &format!(
-            "; what workers hand each other ({}) is shared by design, and nothing in this run that shares less is faster \
-             by more than {least}",
+            "; what workers hand each other ({}) is shared by design, and nothing in this run that shares less is \
+             faster by more than {least}",
             list(&Vec::from_iter(handed))
         );
     }

@@ -26,7 +26,7 @@ pub(super) fn find(view: &View) -> Option<(f64, Diagnosis)> {
 }
 
 /// What a role pays for the shared elements of a field as against variants in which it does the same to data that fewer
-/// write; or as against `unshared`.
+/// write; as against `unshared` where there is no such variant.
 fn field_cost(view: &View, arm: &BoundArm, elements: &[&Placed], role: &str) -> Option<Cost> {
     let several_write = elements.iter().any(|e| e.writers.len() > 1);
     let still_shared = |e: &Placed| if several_write { e.writers.len() > 1 } else { lines::truly_shared(e) };
@@ -37,7 +37,7 @@ fn field_cost(view: &View, arm: &BoundArm, elements: &[&Placed], role: &str) -> 
             && !lines::data(program).filter(touched).any(still_shared)
     };
     let sharded: Vec<_> = view.variants().filter(cures).collect();
-    cost::against_cured(view, arm, role, &sharded).or_else(|| cost::against_unshared(view, arm, role))
+    cost::against_cured_or_unshared(view, arm, role, &sharded)
 }
 
 /// Whether a role has as many workers in both arms and does the same kinds of step in the same order, to whatever
