@@ -6,6 +6,7 @@
 //! [`analyse`] reads as that arrow.
 #![forbid(unsafe_code)]
 
+mod classes;
 mod counters;
 mod diagnose;
 mod evictions;

@@ -4,8 +4,8 @@
 //! The rule: pool the transfer times before and after every repetition, sort, split where neighbours differ by over
 //! 1.4 ×; the same for core speed, and for the contended probe by 1.15 ×; a repetition's regime is the three classes.
 //! The contended probe is there because transfer time alone is blind: two CPUs 25 ns apart ran one packed `bump` loop
-//! at 1.2, 1.5, 2.1, 3.5 and 4.8 ns a pass, each for minutes, while the hand-over stayed at 25 ns (twelve runs on one
-//! virtual machine). Five things make the rule hold on real data:
+//! at 1.2, 1.5, 2.1, 3.5 and 4.8 ns a pass, each for minutes, while the hand-over stayed at 25 ns (twelve runs with 2
+//! virtual CPUs of an AMD EPYC, family 26). Five things make the rule hold on real data:
 //!
 //! * *Half a reading.* Where evictions left the contended probe without a reading on one side of a repetition, the
 //!   other side's stands for both; with neither, the repetition has no regime and is spoiled.
@@ -22,6 +22,7 @@
 //! * *Baselines* have half as many blocks, so they decide on the headline only between equals.
 
 use crate::FEWEST_BLOCKS;
+use crate::classes::Classes;
 use crate::stats::median_of;
 use plan::{ArmKind, Bound, CpuId};
 use record::{Observation, Regime};
@@ -33,13 +34,7 @@ const SPLIT: f64 = 1.4;
 /// The same for the contended probe: its readings within one state scatter by 2 to 8 %, states lie 15 % and more apart.
 const CONTENDED_SPLIT: f64 = 1.15;
 
-/// Fewest pooled values with which lone values are kept from linking classes; below, "lone" means little.
-const ENOUGH_FOR_COMPANY: usize = 20;
-
-/// Share of all values that must lie around one for it to found or link classes.
-const COMPANY_SHARE: f64 = 0.05;
-
-/// The reason that this stage gives.
+/// The reasons that this stage gives.
 const REGIME_CHANGED: &str = "regime_changed";
 const NO_REGIME: &str = "no_regime";
 
@@ -177,59 +172,6 @@ impl LineClasses {
     }
 }
 
-/// Classes of positive values: the points that part them, ascending.
-struct Classes {
-    cuts: Vec<f64>,
-}
-
-impl Classes {
-    fn of(mut values: Vec<f64>, split: f64) -> Classes {
-        values.sort_unstable_by(f64::total_cmp);
-        let labels = labels(&values, split);
-        let parted = |i: &usize| match (labels[*i], labels[i + 1]) {
-            (None, None) => values[i + 1] > split * values[*i],
-            (left, right) => left != right,
-        };
-        let between = (0..values.len().saturating_sub(1)).filter(parted);
-        Classes { cuts: between.map(|i| (values[i] * values[i + 1]).sqrt()).collect() }
-    }
-
-    fn class(&self, value: f64) -> usize {
-        self.cuts.partition_point(|cut| *cut < value)
-    }
-}
-
-/// For each of the ascending values the class it founds or joins; `None` for a lone one far from all classes.
-fn labels(values: &[f64], split: f64) -> Vec<Option<usize>> {
-    let founding = founders(values, split);
-    let mut found: Vec<(f64, usize)> = Vec::new();
-    for value in values.iter().zip(&founding).filter(|(_, founds)| **founds).map(|(v, _)| *v) {
-        let class = found.last().map_or(0, |(last, class)| class + usize::from(value > split * last));
-        found.push((value, class));
-    }
-    let nearest = |value: f64| {
-        let distance = |other: f64| (other / value).max(value / other);
-        let near = found.iter().min_by(|a, b| distance(a.0).total_cmp(&distance(b.0)))?;
-        (distance(near.0) <= split).then_some(near.1)
-    };
-    values.iter().map(|v| nearest(*v)).collect()
-}
-
-/// Which of the ascending values have company enough to found or link classes.
-fn founders(values: &[f64], split: f64) -> Vec<bool> {
-    let all = vec![true; values.len()];
-    if values.len() < ENOUGH_FOR_COMPANY {
-        return all;
-    }
-    let enough = ((COMPANY_SHARE * values.len() as f64).ceil() as usize).max(2);
-    let company = |value: f64| {
-        let reach = split.sqrt();
-        values.partition_point(|v| *v <= value * reach) - values.partition_point(|v| *v < value / reach)
-    };
-    let founding: Vec<bool> = values.iter().map(|v| company(*v) >= enough).collect();
-    if founding.contains(&true) { founding } else { all }
-}
-
 /// The headline regime of each set of CPUs, and the run's.
 struct Headlines {
     by_cpus: BTreeMap<usize, Key>,
@@ -355,33 +297,6 @@ fn describe(repetitions: &[&Repetition]) -> Regime {
 mod tests {
     use super::*;
     use crate::testkit::{Bench, observation};
-
-    fn classes(values: &[f64]) -> Vec<usize> {
-        let classes = Classes::of(values.to_vec(), SPLIT);
-        values.iter().map(|v| classes.class(*v)).collect()
-    }
-
-    #[test]
-    fn sorted_values_split_where_neighbours_differ_by_over_the_factor() {
-        assert_eq!(classes(&[215.0, 54.0, 190.0, 40.0]), [1, 0, 1, 0]);
-        assert_eq!(classes(&[10.0, 14.0, 19.5]), [0, 0, 0], "exactly 1.4 does not split");
-        assert_eq!(classes(&[10.0, 14.1]), [0, 1]);
-        assert_eq!(classes(&[]), Vec::<usize>::new());
-    }
-
-    #[test]
-    fn stray_values_do_not_chain_two_classes() {
-        let mut values: Vec<f64> = (0..40).map(|i| 50.0 + f64::from(i % 8)).collect();
-        values.extend((0..40).map(|i| 200.0 + f64::from(i % 16)));
-        values.extend([75.0, 104.0, 145.0]);
-        let seen = classes(&values);
-        assert!(seen[..40].iter().all(|c| *c == 0));
-        let far = seen[40];
-        assert!(far > 0 && seen[40..80].iter().all(|c| *c == far));
-        assert_eq!(seen[80], 0, "75 is within the factor of the near class");
-        assert!(seen[81] > 0 && seen[81] < far, "104 is near neither");
-        assert_eq!(seen[82], far, "145 is within the factor of the far class");
-    }
 
     #[test]
     fn an_outlier_strands_neither_its_class_nor_the_run() {

@@ -15,9 +15,15 @@ use std::collections::{BTreeMap, BTreeSet};
 /// One summary an arm, in the order of the bound plan.
 pub(crate) fn arms(view: &View) -> Vec<ArmSummary> {
     let mut arms: Vec<ArmSummary> = view.bound.arms.iter().map(|arm| summary(view, arm)).collect();
-    let ratios: Vec<Option<Interval>> = view.bound.arms.iter().map(|arm| ratio_to_best(view, arm, &arms)).collect();
-    for (arm, ratio) in arms.iter_mut().zip(ratios) {
-        arm.ratio_to_best = ratio;
+    let ratios: Vec<Vec<RoleRatios>> =
+        arms.iter().zip(&view.bound.arms).map(|(s, b)| ratios(view, b, s, &arms)).collect();
+    for (arm, ratios) in arms.iter_mut().zip(ratios) {
+        for (role, (median_worker, slowest_worker)) in arm.roles.iter_mut().zip(ratios) {
+            role.ratio_to_best = median_worker;
+            role.slowest_worker_ratio_to_best = slowest_worker;
+        }
+        let head = arm.roles.iter().find(|role| role.role == arm.headline_role);
+        arm.ratio_to_best = head.and_then(|role| role.ratio_to_best);
     }
     arms
 }
@@ -192,6 +198,8 @@ fn role_summary(view: &View, bound: &BoundArm, role: &str) -> RoleSummary {
         role: role.to_owned(),
         ns_per_op: interval(ns_per_op, "ns_per_op"),
         slowest_worker_ns_per_op: interval(slowest_ns_per_op, "slowest"),
+        ratio_to_best: None,
+        slowest_worker_ratio_to_best: None,
         ops_per_second: interval(ops_per_second, "ops_per_second"),
         fairness_jain: median_of(view.series(arm, role, fairness_jain).into_values()),
         contention: match shared {
@@ -219,21 +227,54 @@ fn worker_summary(view: &View, arm: &str, worker: &WorkerProgram) -> WorkerSumma
     }
 }
 
-/// Against the fastest variant at the same point of the sweep; where there is one variant alone, against its fastest
-/// point. `None` for baselines, which are no candidates.
-fn ratio_to_best(view: &View, bound: &BoundArm, arms: &[ArmSummary]) -> Option<Interval> {
+/// A role's ratios to the best: of its median worker, and of its slowest.
+type RoleRatios = (Option<Interval>, Option<Interval>);
+
+fn ratios(view: &View, bound: &BoundArm, summary: &ArmSummary, arms: &[ArmSummary]) -> Vec<RoleRatios> {
+    let of_role = |role: &RoleSummary| {
+        let median_worker = best(view, bound, arms, &role.role, |r| r.ns_per_op);
+        let slowest_worker = best(view, bound, arms, &role.role, |r| r.slowest_worker_ns_per_op);
+        (
+            median_worker.and_then(|best| to_best(view, bound, best, &role.role, View::ratio)),
+            slowest_worker.and_then(|best| to_best(view, bound, best, &role.role, View::slowest_ratio)),
+        )
+    };
+    summary.roles.iter().map(of_role).collect()
+}
+
+/// The variant in which a role's figure is the least, at the same point of the sweep; where there is one variant alone,
+/// its fastest point. `None` for baselines, which are no candidates and are held against none.
+fn best<'a>(
+    view: &View,
+    bound: &BoundArm,
+    arms: &'a [ArmSummary],
+    role: &str,
+    figure: fn(&RoleSummary) -> Option<Interval>,
+) -> Option<&'a str> {
     if !matches!(bound.arm.kind, ArmKind::Variant | ArmKind::Control) {
         return None;
     }
     let names: BTreeSet<&str> = view.variants().map(|(a, _)| a.arm.variant.as_str()).collect();
     let rival = |b: &BoundArm| b.arm.kind == ArmKind::Variant && (names.len() == 1 || b.arm.sweep == bound.arm.sweep);
     let rivals = view.bound.arms.iter().zip(arms).filter(|(b, _)| rival(b));
-    let timed = rivals.filter_map(|(_, summary)| Some((summary.ns_per_op?.median, summary)));
-    let (_, best) = timed.min_by(|a, b| a.0.total_cmp(&b.0))?;
-    if best.name == bound.arm.name {
+    let timed = rivals.filter_map(|(_, summary)| {
+        let role = summary.roles.iter().find(|r| r.role == role)?;
+        Some((figure(role)?.median, summary.name.as_str()))
+    });
+    timed.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, name)| name)
+}
+
+fn to_best<'a>(
+    view: &View<'a>,
+    bound: &BoundArm,
+    best: &str,
+    role: &str,
+    ratio: fn(&View<'a>, &str, &str, &str) -> Option<Interval>,
+) -> Option<Interval> {
+    if best == bound.arm.name {
         return Some(interval::exact(1.0));
     }
-    view.ratio(&bound.arm.name, &best.name, &view.headline_role(bound).name)
+    ratio(view, &bound.arm.name, best, role)
 }
 
 #[cfg(test)]
@@ -274,6 +315,22 @@ mod tests {
         assert_eq!(packed.regime_transfer_ns, Some(54.0));
         let slices = packed.slice_ns_per_op.unwrap();
         assert!(slices.p10 < slices.p50 && slices.p50 < slices.p90);
+    }
+
+    #[test]
+    fn each_role_and_its_slowest_worker_have_a_ratio_of_their_own() {
+        let mut bench = bench();
+        // In `packed` worker 1 takes three times as long as worker 0.
+        for o in bench.observations.iter_mut().filter(|o| o.arm == "packed" && o.worker == 1) {
+            o.ns_per_op = o.ns_per_op.map(|ns| 3.0 * ns);
+        }
+        let arms = bench.analyse().arms;
+        let role = |name: &str| arm(&arms, name).roles[0].clone();
+        assert!(near(role("packed").ratio_to_best, 20.0), "the median of 20 and 60 over 2");
+        assert!(near(role("packed").slowest_worker_ratio_to_best, 30.0));
+        assert!(near(role("padded-64").slowest_worker_ratio_to_best, 1.0));
+        assert_eq!(arm(&arms, "packed").ratio_to_best, role("packed").ratio_to_best);
+        assert_eq!(role("solo:counter").slowest_worker_ratio_to_best, None);
     }
 
     #[test]

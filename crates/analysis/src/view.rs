@@ -1,6 +1,6 @@
 //! The run as every later stage looks at it: the kept repetitions of each arm in its headline regime, by block.
 
-use crate::figures::{Series, ns_per_op, pairs};
+use crate::figures::{Figure, Series, ns_per_op, pairs, slowest_ns_per_op};
 use crate::interval;
 use crate::regime::Regimes;
 use plan::{ArmKind, Bound, BoundArm, Plan, Program, Role, Topology};
@@ -127,11 +127,19 @@ impl<'a> View<'a> {
 
     /// The ratio of one role's ns per pass in two arms. Many rules ask for the same one.
     pub(crate) fn ratio(&self, left: &str, right: &str, role: &str) -> Option<Interval> {
-        let name = format!("{left}/{right}/{role}");
+        self.cached(format!("{left}/{right}/{role}"), left, right, role, ns_per_op)
+    }
+
+    /// The same of the role's slowest worker.
+    pub(crate) fn slowest_ratio(&self, left: &str, right: &str, role: &str) -> Option<Interval> {
+        self.cached(format!("{left}/{right}/{role}/slowest"), left, right, role, slowest_ns_per_op)
+    }
+
+    fn cached(&self, name: String, left: &str, right: &str, role: &str, figure: Figure) -> Option<Interval> {
         if let Some(known) = self.ratios.borrow().get(&name) {
             return *known;
         }
-        let (l, r) = (self.series(left, role, ns_per_op), self.series(right, role, ns_per_op));
+        let (l, r) = (self.series(left, role, figure), self.series(right, role, figure));
         let ratio = self.ratio_of(&l, &r, &name);
         self.ratios.borrow_mut().insert(name, ratio);
         ratio

@@ -46,13 +46,15 @@ pub struct Observation {
     pub contended_before_ns: Option<f64>,
     /// The same after it.
     pub contended_after_ns: Option<f64>,
-    /// Nanoseconds for the fixed throughput-bound loop on the slowest worker's core, before and after the slower:
-    /// one for all workers. Larger is slower.
+    /// How long the fixed throughput-bound loop took on the slowest worker's core, the slower of before and after;
+    /// one for all workers. Nanoseconds, despite the name: larger is slower.
     pub core_speed: f64,
     /// Regime by number, ascending by transfer time; `None` where the repetition belongs to none.
     pub regime: Option<u32>,
-    /// Why the repetition does not count: `lost_time`, `regime_changed`, `core_speed_changed`, `gap_log_full`,
-    /// `no_pass`. Empty where it does. The same for all its workers.
+    /// Why the repetition does not count. Empty where it does; the same for all its workers. The reasons are
+    /// `lost_time` (little of the window was co-running), `regime_changed` (before and after it the line's times differ),
+    /// `no_regime` (evictions left the contended probe without a reading), `core_speed_changed` (a core became faster or
+    /// slower within it) and `gap_log_full` (evictions are missing from the mask).
     pub spoiled: Vec<String>,
     /// Counters over the whole window.
     pub counters: CounterReadings,

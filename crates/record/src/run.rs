@@ -126,7 +126,7 @@ pub struct Regime {
     pub transfer_ns: Option<f64>,
     /// Median of the contended probe, nanoseconds a pass; `None` likewise.
     pub contended_ns: Option<f64>,
-    /// Median of the fixed loop.
+    /// Median of the fixed throughput-bound loop, nanoseconds: larger is slower.
     pub core_speed: f64,
     /// Repetitions in it, over all arms.
     pub repetitions: u32,
@@ -281,6 +281,12 @@ pub struct RoleSummary {
     pub ns_per_op: Option<Interval>,
     /// The slowest worker's.
     pub slowest_worker_ns_per_op: Option<Interval>,
+    /// `ns_per_op` against the variant in which this role's is the least: 1 or more where it is slower.
+    #[serde(default)]
+    pub ratio_to_best: Option<Interval>,
+    /// `slowest_worker_ns_per_op` against the variant in which that is the least.
+    #[serde(default)]
+    pub slowest_worker_ratio_to_best: Option<Interval>,
     /// Passes a second, over its workers.
     pub ops_per_second: Option<Interval>,
     /// Jain's index of its workers' rates: 1 is even, 1/n is one worker taking all.
