@@ -12,7 +12,7 @@ pub(super) fn id(element: &Placed) -> Id<'_> {
 
 /// Elements that some worker touches, locks left out.
 pub(super) fn data(program: &Program) -> impl Iterator<Item = &Placed> {
-    program.layout.placed.iter().filter(|p| !p.lock && !(p.writers.is_empty() && p.readers.is_empty()))
+    program.layout.placed.iter().filter(|p| !p.lock && (!p.writers.is_empty() || !p.readers.is_empty()))
 }
 
 pub(super) fn touchers(element: &Placed) -> BTreeSet<WorkerIndex> {
