@@ -1,7 +1,7 @@
 //! For tests: bound plans and observations written by hand.
 
 use crate::mask::Clock;
-use crate::{Findings, analyse};
+use crate::{Findings, SLICE_US, analyse};
 use plan::step::{Action, Element, Step, Target};
 use plan::{
     Arm, ArmKind, Bound, BoundArm, Case, Count, Cpu, CpuChoice, CpuId, Field, Layout, Lock, LockKind, Measure, Nanos,
@@ -89,14 +89,15 @@ pub(crate) fn twin_lock_program() -> Program {
     Program { locks: vec![lock(0), lock(4096)], ..counters_program(64) }
 }
 
-/// A quiet worker: a window of 100 ms in slices of 0.5 ms at so many nanoseconds a pass.
+/// A quiet worker: a window of 100 ms in slices of [`SLICE_US`] at so many nanoseconds a pass.
 pub(crate) fn steady_trace(worker: u32, ns_per_op: f64, clock: Clock) -> Trace {
     let ticks = |ns: f64| (ns * clock.ticks_per_ns) as u64;
     let open = 1_000_000_000;
+    let slice_ns = SLICE_US * 1e3;
     let slice = |i: u64| Slice {
-        start_ticks: open + i * ticks(500_000.0),
-        end_ticks: open + (i + 1) * ticks(500_000.0),
-        passes: (500_000.0 / ns_per_op).round() as u64,
+        start_ticks: open + i * ticks(slice_ns),
+        end_ticks: open + (i + 1) * ticks(slice_ns),
+        passes: (slice_ns / ns_per_op).round() as u64,
     };
     let slices: Vec<Slice> = (0..200).map(slice).collect();
     Trace {

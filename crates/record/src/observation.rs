@@ -52,9 +52,9 @@ pub struct Observation {
     /// Regime by number, ascending by transfer time; `None` where the repetition belongs to none.
     pub regime: Option<u32>,
     /// Why the repetition does not count. Empty where it does; the same for all its workers. The reasons are
-    /// `lost_time` (little of the window was co-running), `regime_changed` (before and after it the line's times differ),
-    /// `no_regime` (evictions left the contended probe without a reading), `core_speed_changed` (a core became faster or
-    /// slower within it) and `gap_log_full` (evictions are missing from the mask).
+    /// `lost_time` (little of the window was co-running), `regime_changed` (before and after it the line's times
+    /// differ), `no_regime` (evictions left the contended probe without a reading), `core_speed_changed` (a core became
+    /// faster or slower within it) and `gap_log_full` (evictions are missing from the mask).
     pub spoiled: Vec<String>,
     /// Counters over the whole window.
     pub counters: CounterReadings,

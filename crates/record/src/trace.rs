@@ -87,7 +87,8 @@ pub struct Gap {
     pub blocked_ticks: u64,
 }
 
-/// A blocking of over 50 µs, and how much of it the worker was runnable but not running (`/proc/thread-self/schedstat`).
+/// A blocking of over 50 µs, and how much of it the worker was runnable but not running
+/// (`/proc/thread-self/schedstat`).
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueueDelay {
     /// Begin of the blocking.

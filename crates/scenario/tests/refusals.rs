@@ -48,6 +48,14 @@ fn printed(edits: &[(&str, &str)], flags: &[(&str, &str)]) -> String {
     scenario::parse_with("lab.toml", &text, &flags).expect_err("refused").render(false)
 }
 
+/// A message that is written here with its longest lines folded: `\` ends a line that goes on in the next, without the
+/// spaces that begin it.
+fn unfolded(text: &str) -> String {
+    let mut parts = text.split("\\\n");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |whole, part| whole + part.trim_start_matches(' '))
+}
+
 #[test]
 fn the_scenario_that_the_others_edit_is_sound() {
     let loaded = scenario::parse("lab.toml", SOUND).unwrap_or_else(|refusal| panic!("{}", refusal.render(false)));
@@ -56,26 +64,32 @@ fn the_scenario_that_the_others_edit_is_sound() {
 
 #[test]
 fn unknown_key_with_a_near_one() {
-    let expected = r#"error: unknown key `windw` in [measure]
+    let expected = unfolded(
+        r#"error: unknown key `windw` in [measure]
  --> lab.toml:5:1
   |
 5 | windw = "10ms"
   | ^^^^^ did you mean `window`?
   |
-  = help: the keys of [measure] are `window`, `warm_up`, `repetitions`, `precision`, `budget`, `baselines`, `headline`"#;
+  = help: the keys of [measure] are `window`, `warm_up`, `repetitions`, `precision`, `budget`, `baselines`, \
+          `headline`"#,
+    );
     assert_eq!(printed(&[("window =", "windw =")], &[]), expected);
 }
 
 #[test]
 fn unknown_key_of_another_section() {
-    let expected = r#"error: unknown key `oversubscribe` in [measure]
+    let expected = unfolded(
+        r#"error: unknown key `oversubscribe` in [measure]
  --> lab.toml:6:1
   |
 6 | oversubscribe = true
   | ^^^^^^^^^^^^^ a key of the top of the file
   |
   = help: TOML counts a key to the [section] above it: move it above the first [section]
-  = help: the keys of [measure] are `window`, `warm_up`, `repetitions`, `precision`, `budget`, `baselines`, `headline`"#;
+  = help: the keys of [measure] are `window`, `warm_up`, `repetitions`, `precision`, `budget`, `baselines`, \
+          `headline`"#,
+    );
     assert_eq!(printed(&[("window = \"10ms\"", "window = \"10ms\"\noversubscribe = true")], &[]), expected);
 }
 
@@ -93,13 +107,16 @@ fn unknown_key_without_a_near_one() {
 
 #[test]
 fn unknown_section() {
-    let expected = r#"error: unknown key `locks` in the top of the file
+    let expected = unfolded(
+        r#"error: unknown key `locks` in the top of the file
   --> lab.toml:16:2
    |
 16 | [locks.m]
    |  ^^^^^ did you mean `lock`?
    |
-   = help: the keys of the top of the file are `title`, `question`, `oversubscribe`, `placement`, `measure`, `field`, `lock`, `variant`, `role`, `sweep`, `expect`"#;
+   = help: the keys of the top of the file are `title`, `question`, `oversubscribe`, `placement`, `measure`, \
+           `field`, `lock`, `variant`, `role`, `sweep`, `expect`"#,
+    );
     assert_eq!(printed(&[("[lock.m]", "[locks.m]")], &[]), expected);
 }
 
@@ -172,25 +189,31 @@ error: no field is named `hits`
 
 #[test]
 fn window_of_zero() {
-    let expected = r#"error: `window` cannot be 0ms
+    let expected = unfolded(
+        r#"error: `window` cannot be 0ms
  --> lab.toml:5:10
   |
 5 | window = "0ms"
   |          ^^^^^ not within 1ms to 3600s
   |
-  = help: write a duration from 1ms to 3600s: a shorter window holds no two slices of half a millisecond, a longer one is most likely a slip"#;
+  = help: write a duration from 1ms to 3600s: a shorter window holds no two slices of half a millisecond, a longer \
+          one is most likely a slip"#,
+    );
     assert_eq!(printed(&[("\"10ms\"", "\"0ms\"")], &[]), expected);
 }
 
 #[test]
 fn window_too_long() {
-    let expected = r#"error: `window` cannot be 2h
+    let expected = unfolded(
+        r#"error: `window` cannot be 2h
  --> lab.toml:5:10
   |
 5 | window = "2h"
   |          ^^^^ not within 1ms to 3600s
   |
-  = help: write a duration from 1ms to 3600s: a shorter window holds no two slices of half a millisecond, a longer one is most likely a slip"#;
+  = help: write a duration from 1ms to 3600s: a shorter window holds no two slices of half a millisecond, a longer \
+          one is most likely a slip"#,
+    );
     assert_eq!(printed(&[("\"10ms\"", "\"2h\"")], &[]), expected);
 }
 
@@ -256,13 +279,16 @@ fn warm_up_negative() {
 
 #[test]
 fn repetitions_of_zero() {
-    let expected = r#"error: `repetitions` cannot be 0
+    let expected = unfolded(
+        r#"error: `repetitions` cannot be 0
  --> lab.toml:7:15
   |
 7 | repetitions = 0
   |               ^ not within 1 to 10000
   |
-  = help: write a number from 1 to 10000: each is one set of fresh processes; past ten thousand the machine's drift outweighs them"#;
+  = help: write a number from 1 to 10000: each is one set of fresh processes; past ten thousand the machine's drift \
+          outweighs them"#,
+    );
     assert_eq!(printed(&[("repetitions = 4", "repetitions = 0")], &[]), expected);
 }
 
@@ -623,13 +649,16 @@ fn pad_too_small() {
 
 #[test]
 fn pad_alone() {
-    let expected = r#"error: placement `pad` needs a value
+    let expected = unfolded(
+        r#"error: placement `pad` needs a value
   --> lab.toml:24:13
    |
 24 | placement = "pad"
    |             ^^^^^ a word alone
    |
-   = help: the forms are "packed", "declared", "by-writer", "hot-cold", { pad = 64 }, { shift = 8 } or { offsets = { a = 0, b = [64, 128] } }"#;
+   = help: the forms are "packed", "declared", "by-writer", "hot-cold", { pad = 64 }, { shift = 8 } or { offsets = { \
+           a = 0, b = [64, 128] } }"#,
+    );
     assert_eq!(printed(&[("{ pad = 64 }", "\"pad\"")], &[]), expected);
 }
 
@@ -661,13 +690,16 @@ fn placement_with_two_rules() {
 
 #[test]
 fn shift_too_large() {
-    let expected = r#"error: `shift` cannot be 4096
+    let expected = unfolded(
+        r#"error: `shift` cannot be 4096
   --> lab.toml:24:23
    |
 24 | placement = { shift = 4096 }
    |                       ^^^^ not within 0 to 4095
    |
-   = help: write a number from 0 to 4095: bytes added to a base that is aligned to a page, so that 4096 would be 0 again"#;
+   = help: write a number from 0 to 4095: bytes added to a base that is aligned to a page, so that 4096 would be 0 \
+           again"#,
+    );
     assert_eq!(printed(&[("{ pad = 64 }", "{ shift = 4096 }")], &[]), expected);
 }
 
@@ -697,25 +729,31 @@ fn offset_negative() {
 
 #[test]
 fn step_unknown() {
-    let expected = r#"error: unknown step `ad`
+    let expected = unfolded(
+        r#"error: unknown step `ad`
   --> lab.toml:29:10
    |
 29 | loop = ["ad hits[me]"]
    |          ^^ did you mean `add`?
    |
-   = help: the verbs are load, store, bump, add, swap, cas, post, wait, flush, lock, unlock, work, sleep, pause, fence, yield"#;
+   = help: the verbs are load, store, bump, add, swap, cas, post, wait, flush, lock, unlock, work, sleep, pause, \
+           fence, yield"#,
+    );
     assert_eq!(printed(&[("loop = [\"add hits[me]\"]", "loop = [\"ad hits[me]\"]")], &[]), expected);
 }
 
 #[test]
 fn step_empty() {
-    let expected = r#"error: this step lacks a verb
+    let expected = unfolded(
+        r#"error: this step lacks a verb
   --> lab.toml:29:9
    |
 29 | loop = [""]
    |         ^^
    |
-   = help: a step is a verb and its target, such as "add hits[me]"; the verbs are load, store, bump, add, swap, cas, post, wait, flush, lock, unlock, work, sleep, pause, fence, yield"#;
+   = help: a step is a verb and its target, such as "add hits[me]"; the verbs are load, store, bump, add, swap, cas, \
+           post, wait, flush, lock, unlock, work, sleep, pause, fence, yield"#,
+    );
     assert_eq!(printed(&[("loop = [\"add hits[me]\"]", "loop = [\"\"]")], &[]), expected);
 }
 
@@ -1072,13 +1110,17 @@ fn placeholder_value_refused_in_its_arm() {
 
 #[test]
 fn set_of_an_unknown_role() {
-    let expected = r#"error: no path `role.countr.workers` to set
+    let expected = unfolded(
+        r#"error: no path `role.countr.workers` to set
   --> lab.toml:27:1
    |
 27 | "role.countr.workers" = 2
    | ^^^^^^^^^^^^^^^^^^^^^ did you mean `role.counter.workers`?
    |
-   = help: the paths are `workers`, `cpus`, `kind`, `placement`, `shift`, `oversubscribe`, `role.counter.workers`, `role.counter.cpus`, `role.counter.loop`, `field.hits.type`, `field.hits.each`, `field.hits.count`, and 9 more"#;
+   = help: the paths are `workers`, `cpus`, `kind`, `placement`, `shift`, `oversubscribe`, `role.counter.workers`, \
+           `role.counter.cpus`, `role.counter.loop`, `field.hits.type`, `field.hits.each`, `field.hits.count`, and 9 \
+           more"#,
+    );
     assert_eq!(printed(&[("[[role]]", "[variant.set]\n\"role.countr.workers\" = 2\n\n[[role]]")], &[]), expected);
 }
 
@@ -1205,13 +1247,17 @@ fn sweep_of_a_value_twice() {
 
 #[test]
 fn sweep_of_an_unknown_path() {
-    let expected = r#"error: no path `worker` to set
+    let expected = unfolded(
+        r#"error: no path `worker` to set
   --> lab.toml:35:1
    |
 35 | worker = [1, 2]
    | ^^^^^^ did you mean `workers`?
    |
-   = help: the paths are `workers`, `cpus`, `kind`, `placement`, `shift`, `oversubscribe`, `role.counter.workers`, `role.counter.cpus`, `role.counter.loop`, `field.hits.type`, `field.hits.each`, `field.hits.count`, and 9 more"#;
+   = help: the paths are `workers`, `cpus`, `kind`, `placement`, `shift`, `oversubscribe`, `role.counter.workers`, \
+           `role.counter.cpus`, `role.counter.loop`, `field.hits.type`, `field.hits.each`, `field.hits.count`, and 9 \
+           more"#,
+    );
     assert_eq!(
         printed(
             &[(
@@ -1240,7 +1286,8 @@ fn sweep_of_a_placement_beside_others() {
         printed(
             &[(
                 "claim = \"ns_per_op(packed) >= 3 * ns_per_op(padded)\"",
-                "claim = \"ns_per_op(packed) >= 3 * ns_per_op(padded)\"\n\n[sweep]\nplacement = [\"packed\", \"declared\"]\n"
+                "claim = \"ns_per_op(packed) >= 3 * ns_per_op(padded)\"\n\n\
+                 [sweep]\nplacement = [\"packed\", \"declared\"]\n"
             )],
             &[]
         ),
@@ -1261,7 +1308,9 @@ fn sweep_with_too_many_arms() {
         printed(
             &[(
                 "claim = \"ns_per_op(packed) >= 3 * ns_per_op(padded)\"",
-                "claim = \"ns_per_op(packed) >= 3 * ns_per_op(padded)\"\n\n[sweep]\nshift = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19]\nworkers = [1, 2, 3, 4, 5, 6, 7, 8]\n"
+                "claim = \"ns_per_op(packed) >= 3 * ns_per_op(padded)\"\n\n\
+                 [sweep]\nshift = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19]\nworkers = \
+                 [1, 2, 3, 4, 5, 6, 7, 8]\n"
             )],
             &[]
         ),
@@ -1310,13 +1359,20 @@ fn claim_missing() {
 
 #[test]
 fn claim_of_an_unknown_metric() {
-    let expected = r#"error: unknown metric `ns_per_opp`
+    let expected = unfolded(
+        r#"error: unknown metric `ns_per_opp`
   --> lab.toml:32:10
    |
 32 | claim = "ns_per_opp(packed) >= 3"
    |          ^^^^^^^^^^ did you mean `ns_per_op`?
    |
-   = help: the metrics are ns_per_op, ops_per_second, fairness_jain, contention_solo, contention_unshared, latency_p50_ns, latency_p99_ns, latency_p999_ns, latency_max_ns, contended_share, handoffs_per_op, wait_p50_ns, wait_p99_ns, wait_p999_ns, wait_max_ns, hold_p50_ns, hold_p99_ns, hold_p999_ns, hold_max_ns, bytes, and COUNTER_per_op or COUNTER_per_second with a counter of l1d_loads, l1d_load_misses, llc_loads, llc_load_misses, cache_references, cache_misses, cycles, instructions, stalled_cycles, dtlb_load_misses, context_switches, cpu_migrations, page_faults, task_clock"#;
+   = help: the metrics are ns_per_op, ops_per_second, fairness_jain, contention_solo, contention_unshared, \
+           latency_p50_ns, latency_p99_ns, latency_p999_ns, latency_max_ns, contended_share, handoffs_per_op, \
+           wait_p50_ns, wait_p99_ns, wait_p999_ns, wait_max_ns, hold_p50_ns, hold_p99_ns, hold_p999_ns, hold_max_ns, \
+           bytes, and COUNTER_per_op or COUNTER_per_second with a counter of l1d_loads, l1d_load_misses, llc_loads, \
+           llc_load_misses, cache_references, cache_misses, cycles, instructions, stalled_cycles, dtlb_load_misses, \
+           context_switches, cpu_migrations, page_faults, task_clock"#,
+    );
     assert_eq!(
         printed(
             &[("claim = \"ns_per_op(packed) >= 3 * ns_per_op(padded)\"", "claim = \"ns_per_opp(packed) >= 3\"")],
@@ -1328,13 +1384,20 @@ fn claim_of_an_unknown_metric() {
 
 #[test]
 fn claim_of_an_unknown_counter() {
-    let expected = r#"error: unknown metric `llc_load_miss_per_op`
+    let expected = unfolded(
+        r#"error: unknown metric `llc_load_miss_per_op`
   --> lab.toml:32:10
    |
 32 | claim = "llc_load_miss_per_op(packed) >= 3"
    |          ^^^^^^^^^^^^^^^^^^^^ did you mean `llc_load_misses_per_op`?
    |
-   = help: the metrics are ns_per_op, ops_per_second, fairness_jain, contention_solo, contention_unshared, latency_p50_ns, latency_p99_ns, latency_p999_ns, latency_max_ns, contended_share, handoffs_per_op, wait_p50_ns, wait_p99_ns, wait_p999_ns, wait_max_ns, hold_p50_ns, hold_p99_ns, hold_p999_ns, hold_max_ns, bytes, and COUNTER_per_op or COUNTER_per_second with a counter of l1d_loads, l1d_load_misses, llc_loads, llc_load_misses, cache_references, cache_misses, cycles, instructions, stalled_cycles, dtlb_load_misses, context_switches, cpu_migrations, page_faults, task_clock"#;
+   = help: the metrics are ns_per_op, ops_per_second, fairness_jain, contention_solo, contention_unshared, \
+           latency_p50_ns, latency_p99_ns, latency_p999_ns, latency_max_ns, contended_share, handoffs_per_op, \
+           wait_p50_ns, wait_p99_ns, wait_p999_ns, wait_max_ns, hold_p50_ns, hold_p99_ns, hold_p999_ns, hold_max_ns, \
+           bytes, and COUNTER_per_op or COUNTER_per_second with a counter of l1d_loads, l1d_load_misses, llc_loads, \
+           llc_load_misses, cache_references, cache_misses, cycles, instructions, stalled_cycles, dtlb_load_misses, \
+           context_switches, cpu_migrations, page_faults, task_clock"#,
+    );
     assert_eq!(
         printed(
             &[(
@@ -1720,11 +1783,15 @@ fn flag_that_breaks_a_step() {
 
 #[test]
 fn flag_of_an_unknown_role() {
-    let expected = r#"error: no path `role.countr.workers` to set
+    let expected = unfolded(
+        r#"error: no path `role.countr.workers` to set
  |
  | --workers 1
  | ^^^^^^^^^ did you mean `role.counter.workers`?
  |
- = help: the paths are `workers`, `cpus`, `kind`, `placement`, `shift`, `oversubscribe`, `role.counter.workers`, `role.counter.cpus`, `role.counter.loop`, `field.hits.type`, `field.hits.each`, `field.hits.count`, and 9 more"#;
+ = help: the paths are `workers`, `cpus`, `kind`, `placement`, `shift`, `oversubscribe`, `role.counter.workers`, \
+         `role.counter.cpus`, `role.counter.loop`, `field.hits.type`, `field.hits.each`, `field.hits.count`, and 9 \
+         more"#,
+    );
     assert_eq!(printed(&[], &[("role.countr.workers", "1")]), expected);
 }
