@@ -62,8 +62,8 @@ pub struct Findings {
 
 /// Makes summaries, judgements and a diagnosis of all observations made so far.
 ///
-/// Sets [`Observation::regime`] and the `regime_changed` reason anew in every observation, since regimes depend on all
-/// of them: calling it again after more blocks is what it is for. `seed` is that of the run.
+/// Sets [`Observation::regime`] and the reasons `regime_changed` and `no_regime` anew in every observation, since
+/// regimes depend on all of them: calling it again after more blocks is what it is for. `seed` is that of the run.
 pub fn analyse(
     plan: &Plan,
     bound: &Bound,
