@@ -130,7 +130,7 @@ mod tests {
     fn what_was_not_seen_is_empty() {
         let mut observations = testing::false_sharing().observations;
         observations[1].counters.clear();
-        observations[1].spoiled = vec!["lost_time".to_owned(), "no_pass".to_owned()];
+        observations[1].spoiled = vec!["lost_time".to_owned(), "gap_log_full".to_owned()];
         observations[0].locks = vec![LockObservation {
             lock: "m".to_owned(),
             acquisitions: 9,
@@ -147,7 +147,7 @@ mod tests {
         let names = ["context_switches", "l1d_load_misses", "l1d_load_misses_state", "m_acquisitions", "m_waits_lost"];
         assert_eq!(column(0, names), ["2", "", "unsupported", "9", "0"]);
         assert_eq!(column(1, names), ["", "", "", "", ""]);
-        assert_eq!(rows[1]["spoiled"], "lost_time;no_pass");
+        assert_eq!(rows[1]["spoiled"], "lost_time;gap_log_full");
         assert_eq!(rows[1]["tid"], "");
     }
 }

@@ -272,6 +272,8 @@ fn arm(name: &str, kind: Kind, bytes: u64, ns: Interval, ratio_to_best: Option<I
             role: "counter".to_owned(),
             ns_per_op: Some(ns),
             slowest_worker_ns_per_op: Some(ns),
+            ratio_to_best,
+            slowest_worker_ratio_to_best: ratio_to_best,
             ops_per_second: rate(2.0),
             fairness_jain: Some(0.9981),
             contention: Contention::default(),
