@@ -16,7 +16,6 @@
 
 use crate::SharedMemory;
 use crossbeam_utils::CachePadded;
-use std::mem::{align_of, size_of};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// The control block of one repetition. Zeroed memory is its initial state.
@@ -24,29 +23,24 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 #[derive(Debug, Default)]
 pub struct Control {
     /// Read by all, written a few times: the phase and the window's instants.
-    published: CachePadded<Published>,
-    ready: CachePadded<AtomicU32>,
-    left: CachePadded<AtomicU32>,
-    attached: CachePadded<AtomicU32>,
+    pub(crate) published: CachePadded<Published>,
+    pub(crate) ready: CachePadded<AtomicU32>,
+    pub(crate) left: CachePadded<AtomicU32>,
+    pub(crate) attached: CachePadded<AtomicU32>,
 }
 
 #[repr(C)]
 #[derive(Debug, Default)]
-struct Published {
-    phase: AtomicU32,
+pub(crate) struct Published {
+    pub(crate) phase: AtomicU32,
     reserved: AtomicU32,
-    open_ticks: AtomicU64,
-    close_ticks: AtomicU64,
+    pub(crate) open_ticks: AtomicU64,
+    pub(crate) close_ticks: AtomicU64,
 }
 
 // SAFETY: repr(C), fixed-width atomics only; discriminants are checked when read.
 #[allow(unsafe_code)]
 unsafe impl SharedMemory for Control {}
-
-const _: () = {
-    assert!(size_of::<CachePadded<AtomicU32>>() == 128, "the map gives each control word 128 bytes");
-    assert!(size_of::<Control>() == 4 * 128 && align_of::<Control>() == 128);
-};
 
 /// Where a repetition stands. Only ever grows.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,14 +1,17 @@
-//! The segment: a POSIX shared-memory object, created, reserved, attached and removed.
-#![allow(unsafe_code)] // views of mapped memory; NUMA system calls that no safe wrapper offers
+//! The segment: a POSIX shared-memory object, created or attached, and the typed views of its parts.
+#![allow(unsafe_code)] // views of mapped memory
 
 use crate::SharedMemory;
+use crate::check::{ProgramError, check_program};
 use crate::clock::TickRate;
 use crate::control::Control;
-use crate::header::{Header, HeaderError, SegmentMap, check_program, program_hash};
+use crate::header::{Header, HeaderError, program_hash};
 use crate::lock::{self, LockError};
+use crate::map::SegmentMap;
+use crate::reserve::{ReserveError, node_of, reserve};
 use crate::slot::Slot;
 use nix::errno::Errno;
-use nix::fcntl::{Flock, FlockArg, OFlag, posix_fallocate};
+use nix::fcntl::{Flock, FlockArg, OFlag};
 use nix::sys::mman::{shm_open, shm_unlink};
 use nix::sys::stat::{Mode, fstat};
 use plan::Program;
@@ -16,16 +19,21 @@ use rand::{TryRngCore, rngs::OsRng};
 use shared_memory::{Shmem, ShmemConf, ShmemError};
 use std::mem::size_of;
 use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::time::{Duration, Instant};
 
 /// What every segment's name begins with; the rest is 16 random hexadecimal digits.
-pub const NAME_PREFIX: &str = "contention-lab-";
+pub(crate) const NAME_PREFIX: &str = "contention-lab-";
 
 /// Where Linux mounts POSIX shared memory (`shm_overview(7)`).
-const SHM_FOLDER: &str = "/dev/shm";
+pub(crate) const SHM_FOLDER: &str = "/dev/shm";
 
-/// Names tried before giving up: with 64 random bits, the second collision in a row already means sabotage.
-const NAME_ATTEMPTS: usize = 16;
+/// Names tried before giving up. One is lost where another run's sweep meets it between its making and its locking, a
+/// few microseconds; losing so many in a row means that something removes every file in the folder.
+const NAME_ATTEMPTS: usize = 64;
+
+/// How long a creator waits for a sweep that looks at its name. A sweep holds it for microseconds; only one that was
+/// stopped in between holds it longer, and must not hang a run.
+const LOCK_TIME: Duration = Duration::from_secs(5);
 
 /// What a segment is made for.
 #[derive(Debug)]
@@ -42,39 +50,42 @@ pub struct SegmentSpec<'a> {
     pub node: Option<u32>,
 }
 
-impl SegmentSpec<'_> {
-    fn map(&self) -> SegmentMap {
-        SegmentMap::new(self.slots, self.program.area_bytes)
-    }
-}
-
 /// Why a segment could not be made. Nothing is left behind.
 #[derive(Debug, thiserror::Error)]
 pub enum CreateError {
-    /// The name exists. `Segment::create` takes another; from [`Segment::create_named`] it is final.
-    #[error("shared memory `{name}` exists already")]
+    /// The name exists, or a sweep removed it before it could be locked: under every name that was tried.
+    #[error(
+        "no name for a segment, the last tried was `{name}`: does something else make or remove files in {SHM_FOLDER}?"
+    )]
     NameTaken {
         /// The name, without its leading slash.
         name: String,
     },
     /// No room for the segment.
-    #[error(
-        "{SHM_FOLDER} has no room for a segment of {bytes} bytes ({errno}): see `df -h {SHM_FOLDER}`, remove what fills \
-         it (`coordinator clean` removes what dead runs left), or enlarge it with `mount -o remount,size=SIZE {SHM_FOLDER}`"
-    )]
+    #[error("{SHM_FOLDER} has no room for a segment of {bytes} bytes ({errno}): {}", room_cure(*.errno))]
     Full {
         /// Bytes asked for.
         bytes: u64,
-        /// ENOSPC, or EDQUOT, ENOMEM.
+        /// ENOSPC, or EDQUOT, EFBIG, ENOMEM.
         errno: Errno,
     },
     /// A system call failed.
-    #[error("{call} on shared memory `{name}` failed: {errno}")]
+    #[error("{call} for shared memory `{name}` failed: {errno}: is {SHM_FOLDER} mounted and writable? see `ulimit -n`")]
     System {
         /// The call.
         call: &'static str,
         /// The name.
         name: String,
+        /// Its errno.
+        errno: Errno,
+    },
+    /// The memory policy could not be set.
+    #[error(
+        "set_mempolicy for NUMA node {node} failed: {errno}: is there such a node, and allowed here? see `numactl -s`"
+    )]
+    Policy {
+        /// The node asked for.
+        node: u32,
         /// Its errno.
         errno: Errno,
     },
@@ -88,7 +99,8 @@ pub enum CreateError {
     },
     /// The memory lies on another NUMA node than it was bound to.
     #[error(
-        "the segment's memory was bound to NUMA node {asked} and lies on node {found}: is node {asked} full? see `numastat -m`"
+        "the segment's memory was bound to NUMA node {asked} and lies on node {found}: is node {asked} full? \
+         see `numastat -m`"
     )]
     WrongNode {
         /// Asked for.
@@ -99,6 +111,9 @@ pub enum CreateError {
     /// A lock could not be initialised.
     #[error(transparent)]
     Lock(#[from] LockError),
+    /// The Program fits no segment; nothing was made.
+    #[error(transparent)]
+    Program(#[from] ProgramError),
 }
 
 /// Why a worker could not attach.
@@ -122,9 +137,12 @@ pub enum AttachError {
         /// The map's.
         expected: u64,
     },
-    /// Its header, or the Program, is not what it should be.
+    /// Its header is not what it should be.
     #[error(transparent)]
     Header(#[from] HeaderError),
+    /// The Program fits no segment; nothing was opened.
+    #[error(transparent)]
+    Program(#[from] ProgramError),
 }
 
 /// A mapped segment. Dropping the creator's unlinks the name, unless [`Segment::unlink`] has.
@@ -142,16 +160,24 @@ impl std::fmt::Debug for Segment {
 }
 
 impl Segment {
-    /// Creates a segment under a fresh random name: exclusively, mode 0600, every page reserved (on `spec.node` if one is
-    /// given), locks initialised, header written.
+    /// Creates a segment under a fresh random name: exclusively, mode 0600, every page reserved (on `spec.node` if one
+    /// is given), locks initialised, header written. The Program is checked first.
     ///
     /// # Errors
     /// [`CreateError`]; nothing is left behind.
     pub fn create(spec: &SegmentSpec<'_>) -> Result<Segment, CreateError> {
+        Segment::create_under(random_name, spec)
+    }
+
+    /// Creates a segment under the first of these names that can be had.
+    fn create_under(
+        mut next_name: impl FnMut() -> Result<String, CreateError>,
+        spec: &SegmentSpec<'_>,
+    ) -> Result<Segment, CreateError> {
+        let map = check_program(spec.program, spec.slots)?;
         let mut taken = CreateError::NameTaken { name: String::new() };
         for _ in 0..NAME_ATTEMPTS {
-            let name = random_name()?;
-            match Segment::create_named(&name, spec) {
+            match Segment::create_named(&next_name()?, spec, map) {
                 Err(error @ CreateError::NameTaken { .. }) => taken = error,
                 other => return other,
             }
@@ -159,42 +185,17 @@ impl Segment {
         Err(taken)
     }
 
-    /// Creates a segment of that name (no slash in it).
-    ///
-    /// # Errors
-    /// [`CreateError::NameTaken`] where it exists, or where a concurrent `clean` removed it before it could be locked.
-    pub fn create_named(name: &str, spec: &SegmentSpec<'_>) -> Result<Segment, CreateError> {
-        let map = spec.map();
-        let system = |call| move |errno| CreateError::System { call, name: name.to_owned(), errno };
-        let shmem =
-            ShmemConf::new().os_id(format!("/{name}")).size(map.segment_bytes as usize).create().map_err(|source| {
-                match source {
-                    ShmemError::MappingIdExists => CreateError::NameTaken { name: name.to_owned() },
-                    ShmemError::UnknownOsError(errno) if is_no_room(Errno::from_raw(errno as i32)) => {
-                        CreateError::Full { bytes: map.segment_bytes, errno: Errno::from_raw(errno as i32) }
-                    }
-                    ShmemError::MapCreateFailed(errno) | ShmemError::UnknownOsError(errno) => {
-                        system("shm_open, ftruncate or mmap")(Errno::from_raw(errno as i32))
-                    }
-                    source => CreateError::Library { name: name.to_owned(), source },
-                }
-            })?;
-        // shared_memory shows no descriptor: open the same name for the reservation and the lock.
-        let fd = shm_open(format!("/{name}").as_str(), OFlag::O_RDWR, Mode::empty()).map_err(system("shm_open"))?;
-        let guard = Flock::lock(fd, FlockArg::LockExclusiveNonblock).map_err(|(_, e)| system("flock")(e))?;
-        let link_is_gone = fstat(&*guard).map_err(system("fstat"))?.st_nlink == 0;
-        if link_is_gone {
-            return Err(CreateError::NameTaken { name: name.to_owned() });
-        }
-        reserve(&guard, map.segment_bytes, spec.node).map_err(|errno| match errno {
-            errno if is_no_room(errno) => CreateError::Full { bytes: map.segment_bytes, errno },
-            errno => system("posix_fallocate")(errno),
-        })?;
+    /// Creates a segment of that name, once. `map` is what [`check_program`] gave for `spec`. No name is used twice (64
+    /// random bits), so a name that is there after it was made is the one that was made.
+    fn create_named(name: &str, spec: &SegmentSpec<'_>, map: SegmentMap) -> Result<Segment, CreateError> {
+        let mut shmem = make(name, map.segment_bytes)?;
+        let guard = hold(name, &mut shmem)?;
         let segment = Segment { shmem, map, guard: Some(guard) };
+        segment.reserve(spec.node)?;
         segment.check_node(spec.node)?;
         for lock in &spec.program.locks {
-            // SAFETY: the area is ours alone until the header is written; `area_bytes` holds every lock (bind's promise,
-            // checked again by each worker), and the offset keeps the lock's alignment because the area is page-aligned.
+            // SAFETY: `check_program`, which made `map`, saw this lock inside the area and aligned in it; the area is
+            // page-aligned (`SegmentMap`). Nobody else uses it: no worker attaches before the header below is written.
             unsafe { lock::initialise(segment.area().add(lock.offset as usize), lock.kind)? };
         }
         segment.header().write(&map, program_hash(spec.encoded_program), spec.rate);
@@ -206,12 +207,7 @@ impl Segment {
     /// # Errors
     /// [`AttachError`], naming what does not fit.
     pub fn attach(name: &str, program: &Program, encoded_program: &[u8], slots: u32) -> Result<Segment, AttachError> {
-        check_program(program)?;
-        if let Some(worker) = program.workers.iter().find(|w| w.index.0 >= slots) {
-            let (index, count) = (u64::from(worker.index.0), u64::from(slots));
-            return Err(HeaderError::NoSuch { what: "worker", index, count }.into());
-        }
-        let map = SegmentMap::new(slots, program.area_bytes);
+        let map = check_program(program, slots)?;
         let shmem = ShmemConf::new()
             .os_id(format!("/{name}"))
             .open()
@@ -263,30 +259,86 @@ impl Segment {
         self.view(self.map.slots_offset + u64::from(index) * size_of::<Slot>() as u64)
     }
 
-    /// The fields area: page-aligned, `area_bytes` long, valid while the segment lives. No reference may be made into it.
+    /// The fields area: page-aligned, `area_bytes` long, valid while the segment lives. No plain reference may be made
+    /// into it.
     pub fn area(&self) -> *mut u8 {
-        // SAFETY: the map lies within the mapping: `create` sized it so, `attach` checked it.
+        // SAFETY: the map lies within the mapping: `create_named` sized the one by the other, `attach` compared them.
         unsafe { self.shmem.as_ptr().add(self.map.area_offset as usize) }
     }
 
     fn view<T: SharedMemory>(&self, offset: u64) -> &T {
         let end = offset + size_of::<T>() as u64;
         assert!(end <= self.map.segment_bytes && offset.is_multiple_of(align_of::<T>() as u64));
-        // SAFETY: in bounds and aligned (asserted; the mapping is page-aligned); `T: SharedMemory` makes any content
-        // valid and every change atomic; the mapping outlives the borrow of `self`.
+        // SAFETY: in bounds and aligned (asserted; mmap aligns the mapping to a page); whoever implements SharedMemory
+        // for `T` vouches that any content is valid and every change atomic; the mapping lives as long as `self`.
         unsafe { &*self.shmem.as_ptr().add(offset as usize).cast::<T>() }
     }
 
+    fn reserve(&self, node: Option<u32>) -> Result<(), CreateError> {
+        let Some(fd) = &self.guard else { return Ok(()) };
+        let bytes = self.map.segment_bytes;
+        reserve(fd, bytes, node).map_err(|ReserveError { call, errno }| match node {
+            Some(node) if call == "set_mempolicy" => CreateError::Policy { node, errno },
+            _ => failed(call, self.name(), bytes)(errno),
+        })
+    }
+
     fn check_node(&self, asked: Option<u32>) -> Result<(), CreateError> {
-        let (Some(asked), Some(found)) = (asked, asked.and_then(|_| node_of(self.area()))) else {
-            return Ok(());
-        };
-        if asked == found { Ok(()) } else { Err(CreateError::WrongNode { asked, found }) }
+        let Some(asked) = asked else { return Ok(()) };
+        // SAFETY: the area's first byte is mapped (`SegmentMap` gives every area a page) and its page reserved.
+        match unsafe { node_of(self.area()) } {
+            Some(found) if found != asked => Err(CreateError::WrongNode { asked, found }),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Makes and maps the object, exclusively; its drop removes the name again.
+fn make(name: &str, bytes: u64) -> Result<Shmem, CreateError> {
+    let size = usize::try_from(bytes).map_err(|_| CreateError::Full { bytes, errno: Errno::EFBIG })?;
+    ShmemConf::new().os_id(format!("/{name}")).size(size).create().map_err(|source| match source {
+        ShmemError::MappingIdExists => CreateError::NameTaken { name: name.to_owned() },
+        ShmemError::MapCreateFailed(errno) | ShmemError::UnknownOsError(errno) => {
+            failed("shm_open, ftruncate or mmap", name, bytes)(Errno::from_raw(errno as i32))
+        }
+        source => CreateError::Library { name: name.to_owned(), source },
+    })
+}
+
+/// Locks the name that was just made, so that no sweep takes it for a leftover. Where one was faster and removed it, it
+/// is not ours to remove any more.
+fn hold(name: &str, shmem: &mut Shmem) -> Result<Flock<OwnedFd>, CreateError> {
+    let system = |call| move |errno| CreateError::System { call, name: name.to_owned(), errno };
+    // shared_memory shows no descriptor: open the same name for the reservation and the lock.
+    let held = match shm_open(format!("/{name}").as_str(), OFlag::O_RDWR, Mode::empty()) {
+        Err(Errno::ENOENT) => None,
+        Err(errno) => return Err(system("shm_open")(errno)),
+        Ok(fd) => {
+            let guard = lock_in_time(fd).map_err(system("flock"))?;
+            let linked = fstat(&*guard).map_err(system("fstat"))?.st_nlink > 0;
+            linked.then_some(guard)
+        }
+    };
+    held.ok_or_else(|| {
+        shmem.set_owner(false);
+        CreateError::NameTaken { name: name.to_owned() }
+    })
+}
+
+fn lock_in_time(mut fd: OwnedFd) -> Result<Flock<OwnedFd>, Errno> {
+    let deadline = Instant::now() + LOCK_TIME;
+    loop {
+        match Flock::lock(fd, FlockArg::LockExclusiveNonblock) {
+            Ok(guard) => return Ok(guard),
+            Err((same, Errno::EWOULDBLOCK | Errno::EINTR)) if Instant::now() < deadline => fd = same,
+            Err((_, errno)) => return Err(errno),
+        }
+        std::thread::sleep(Duration::from_micros(100));
     }
 }
 
 /// A name that nobody can guess.
-fn random_name() -> Result<String, CreateError> {
+pub(crate) fn random_name() -> Result<String, CreateError> {
     let name = |digits| format!("{NAME_PREFIX}{digits:016x}");
     match OsRng.try_next_u64() {
         Ok(digits) => Ok(name(digits)),
@@ -294,132 +346,35 @@ fn random_name() -> Result<String, CreateError> {
     }
 }
 
-fn is_no_room(errno: Errno) -> bool {
-    matches!(errno, Errno::ENOSPC | Errno::EDQUOT | Errno::ENOMEM | Errno::EFBIG)
+/// What a failed call means: no room, whichever call says so, or something else.
+fn failed(call: &'static str, name: &str, bytes: u64) -> impl FnOnce(Errno) -> CreateError {
+    move |errno| match errno {
+        Errno::ENOSPC | Errno::EDQUOT | Errno::ENOMEM | Errno::EFBIG => CreateError::Full { bytes, errno },
+        errno => CreateError::System { call, name: name.to_owned(), errno },
+    }
 }
 
-/// Allocates every page now, so that no later touch can find the file system full (SIGBUS).
-fn reserve(fd: &OwnedFd, bytes: u64, node: Option<u32>) -> Result<(), Errno> {
-    if let Some(node) = node {
-        set_memory_policy(Some(node))?;
-    }
-    let reserved = loop {
-        match posix_fallocate(fd, 0, bytes as i64) {
-            Err(Errno::EINTR) => {}
-            other => break other,
+fn room_cure(errno: Errno) -> String {
+    match errno {
+        Errno::ENOMEM => {
+            "is it more than this process or its group may map? see `ulimit -v` and the memory cgroup's `memory.max`"
+                .into()
         }
-    };
-    if node.is_some() {
-        set_memory_policy(None)?;
+        _ => format!(
+            "see `df -h {SHM_FOLDER}`, remove what fills it (`coordinator clean` removes what dead runs left), or enlarge \
+             it with `mount -o remount,size=SIZE {SHM_FOLDER}`"
+        ),
     }
-    reserved
-}
-
-/// Binds this thread's allocations to a node, or back to the default (`set_mempolicy(2)`).
-fn set_memory_policy(node: Option<u32>) -> Result<(), Errno> {
-    const MASK_BITS: usize = 1024; // the kernel's own bound on x86-64, MAX_NUMNODES
-    let mut mask = [0u64; MASK_BITS / 64];
-    let (mode, bits) = match node {
-        Some(node) if (node as usize) < MASK_BITS => {
-            mask[node as usize / 64] |= 1 << (node % 64);
-            (libc::MPOL_BIND, MASK_BITS + 1) // the kernel reads one bit less than it is told
-        }
-        Some(_) => return Err(Errno::EINVAL),
-        None => (libc::MPOL_DEFAULT, 0),
-    };
-    let mask_ptr = if bits == 0 { std::ptr::null() } else { mask.as_ptr() };
-    // SAFETY: the mask is at least `bits - 1` bits long, or null with a length of 0.
-    let result = unsafe { libc::syscall(libc::SYS_set_mempolicy, mode, mask_ptr, bits) };
-    Errno::result(result).map(drop)
-}
-
-/// The NUMA node of the page at `address` (`get_mempolicy(2)`), where the kernel says.
-fn node_of(address: *mut u8) -> Option<u32> {
-    const MPOL_F_NODE_AND_ADDR: libc::c_ulong = 1 | 2;
-    let mut node: libc::c_int = -1;
-    // SAFETY: `address` is mapped; the kernel touches the page itself and writes one int.
-    let result = unsafe {
-        address.read_volatile();
-        let null = std::ptr::null_mut::<libc::c_void>();
-        libc::syscall(libc::SYS_get_mempolicy, &raw mut node, null, 0usize, address, MPOL_F_NODE_AND_ADDR)
-    };
-    (result == 0).then(|| u32::try_from(node).ok()).flatten()
-}
-
-/// A segment of the lab's, found by name.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Orphan {
-    /// Its name.
-    pub name: String,
-    /// Its size.
-    pub bytes: u64,
-}
-
-/// The lab's segments that no living creator holds, this user's own alone.
-///
-/// # Errors
-/// Where `/dev/shm` cannot be read.
-pub fn orphans() -> std::io::Result<Vec<Orphan>> {
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir(Path::new(SHM_FOLDER))? {
-        let Ok(name) = entry?.file_name().into_string() else {
-            continue;
-        };
-        if let Some((_, bytes)) = claim(&name) {
-            found.push(Orphan { name, bytes });
-        }
-    }
-    found.sort_by(|a, b| a.name.cmp(&b.name));
-    Ok(found)
-}
-
-/// Removes one of them, if nobody holds it still. Returns whether it was removed.
-pub fn remove_orphan(name: &str) -> bool {
-    // Unlinked while the lock is held: a creator that lost this race sees its link gone and takes another name.
-    claim(name).is_some_and(|(_guard, _)| shm_unlink(format!("/{name}").as_str()).is_ok())
-}
-
-/// Locks a segment that its creator no longer holds. Never one of another user, nor anything but a lab's regular file.
-fn claim(name: &str) -> Option<(Flock<OwnedFd>, u64)> {
-    let digits = name.strip_prefix(NAME_PREFIX)?;
-    if digits.len() != 16 || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
-        return None;
-    }
-    let fd = shm_open(format!("/{name}").as_str(), OFlag::O_RDWR | OFlag::O_NOFOLLOW, Mode::empty()).ok()?;
-    let stat = fstat(&fd).ok()?;
-    let ours = stat.st_uid == nix::unistd::geteuid().as_raw() && stat.st_mode & libc::S_IFMT == libc::S_IFREG;
-    if !ours {
-        return None;
-    }
-    let guard = Flock::lock(fd, FlockArg::LockExclusiveNonblock).ok()?;
-    Some((guard, stat.st_size as u64))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plan::{CpuId, Layout, LockKind, Nanos, PlacedLock, WorkerIndex, WorkerProgram};
-
-    fn program(area_bytes: u64) -> Program {
-        Program {
-            arm: "test".into(),
-            window: Nanos(1_000_000),
-            warm_up: Nanos(0),
-            layout: Layout { placed: vec![], bytes: area_bytes },
-            area_bytes,
-            locks: vec![PlacedLock { name: "m".into(), kind: LockKind::Pthread, offset: 64 }],
-            workers: vec![WorkerProgram {
-                index: WorkerIndex(0),
-                role: 0,
-                role_name: "r".into(),
-                cpu: CpuId(0),
-                steps: vec![],
-                ops: vec![],
-            }],
-            shares_cpu: false,
-            seed: 1,
-        }
-    }
+    use crate::orphans::{orphans, remove_orphan};
+    use crate::testing::program;
+    use std::path::Path;
+    use std::sync::Mutex;
+    use std::sync::atomic::{AtomicBool, Ordering};
 
     fn spec<'a>(program: &'a Program, encoded: &'a [u8]) -> SegmentSpec<'a> {
         SegmentSpec { program, encoded_program: encoded, slots: 2, rate: TickRate { ticks_per_ns: 1.0 }, node: None }
@@ -451,24 +406,117 @@ mod tests {
         assert!(matches!(Segment::attach(&name, &program, b"p", 2), Err(AttachError::Open { .. })));
     }
 
+    fn create_named(name: &str, spec: &SegmentSpec<'_>) -> Result<Segment, CreateError> {
+        Segment::create_named(name, spec, check_program(spec.program, spec.slots)?)
+    }
+
     #[test]
-    fn a_taken_name_is_refused_and_left_alone() {
-        let program = program(64 + 48);
-        let name = random_name().unwrap();
-        let first = Segment::create_named(&name, &spec(&program, b"p")).unwrap();
-        let error = Segment::create_named(&name, &spec(&program, b"p")).unwrap_err();
-        assert_eq!(error.to_string(), format!("shared memory `{name}` exists already"));
+    fn a_taken_name_is_left_alone_and_another_taken() {
+        let program = program(4096);
+        let spec = spec(&program, b"p");
+        let first = Segment::create(&spec).unwrap();
+        let name = first.name().to_owned();
+        let mut asked = 0;
+        let second = Segment::create_under(
+            || {
+                asked += 1;
+                if asked < 3 { Ok(name.clone()) } else { random_name() }
+            },
+            &spec,
+        );
+        assert!(second.unwrap().name() != name && asked >= 3);
+        let always = Segment::create_under(|| Ok(name.clone()), &spec).unwrap_err();
+        assert!(matches!(always, CreateError::NameTaken { name: n } if n == name));
         assert!(exists(&name), "the first owner's segment stays");
         drop(first);
+        assert!(!exists(&name));
+    }
+
+    #[test]
+    fn a_name_that_was_removed_before_it_was_locked_is_not_ours_to_remove() {
+        let program = program(4096);
+        let next = Segment::create(&spec(&program, b"p")).unwrap();
+        let name = random_name().unwrap();
+        let mut lost = make(&name, 4096).unwrap();
+        // By us, or by a run elsewhere on this machine.
+        let _ = shm_unlink(format!("/{name}").as_str());
+        assert!(matches!(hold(&name, &mut lost), Err(CreateError::NameTaken { .. })));
+        // The next owner of the name: a link to a segment that is held, so that no sweep takes it.
+        let path = |name: &str| Path::new(SHM_FOLDER).join(name);
+        std::fs::hard_link(path(next.name()), path(&name)).unwrap();
+        drop(lost);
+        assert!(exists(&name), "the next owner's");
+        std::fs::remove_file(path(&name)).unwrap();
+    }
+
+    /// Sweeps that meet a name at any moment of its making leave its creator a segment that nobody can remove, or send
+    /// it to another name; never an error, never a segment without its name.
+    #[test]
+    fn sweeps_race_creation() {
+        let program = program(4096);
+        let spec = spec(&program, b"p");
+        let (current, stop) = (Mutex::new(random_name().unwrap()), AtomicBool::new(false));
+        // Removing this test's own names alone: another test's leftovers are for that test to remove.
+        let until_stopped = |sweep: &dyn Fn()| {
+            while !stop.load(Ordering::Relaxed) {
+                sweep();
+            }
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                until_stopped(&|| {
+                    let name = current.lock().unwrap().clone();
+                    remove_orphan(&name);
+                })
+            });
+            scope.spawn(|| until_stopped(&|| drop(orphans().unwrap())));
+            let deadline = Instant::now() + Duration::from_secs(1);
+            let outcome = std::panic::catch_unwind(|| {
+                while Instant::now() < deadline {
+                    let name = random_name().unwrap();
+                    name.clone_into(&mut current.lock().unwrap());
+                    match create_named(&name, &spec) {
+                        Ok(segment) => {
+                            assert!(exists(&name) && !remove_orphan(&name));
+                            assert!(Segment::attach(&name, &program, b"p", 2).is_ok());
+                            drop(segment);
+                        }
+                        Err(CreateError::NameTaken { .. }) => {}
+                        Err(error) => panic!("{error}"),
+                    }
+                    assert!(!exists(&name));
+                }
+            });
+            stop.store(true, Ordering::Relaxed);
+            outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        });
     }
 
     #[test]
     fn an_impossible_size_says_full_and_leaves_nothing() {
-        let before: Vec<_> = orphans().unwrap();
         let program = program(1 << 50);
-        let error = Segment::create(&spec(&program, b"p")).unwrap_err();
-        assert!(matches!(error, CreateError::Full { .. } | CreateError::System { .. }), "{error:?}");
-        assert_eq!(orphans().unwrap(), before);
+        let name = random_name().unwrap();
+        let error = create_named(&name, &spec(&program, b"p")).unwrap_err();
+        assert!(matches!(error, CreateError::Full { .. }), "{error:?}");
+        assert!(!exists(&name));
+    }
+
+    #[test]
+    fn no_room_is_told_by_whichever_call_meets_it() {
+        for call in ["shm_open, ftruncate or mmap", "posix_fallocate"] {
+            for errno in [Errno::ENOSPC, Errno::ENOMEM, Errno::EDQUOT, Errno::EFBIG] {
+                assert!(matches!(failed(call, "n", 1)(errno), CreateError::Full { bytes: 1, .. }));
+            }
+            assert!(matches!(failed(call, "n", 1)(Errno::EACCES), CreateError::System { errno: Errno::EACCES, .. }));
+        }
+    }
+
+    #[test]
+    fn a_node_that_is_not_there_is_blamed_on_the_policy() {
+        let program = program(4096);
+        let spec = SegmentSpec { node: Some(u32::MAX), ..spec(&program, b"p") };
+        let error = Segment::create(&spec).unwrap_err();
+        assert!(matches!(error, CreateError::Policy { node: u32::MAX, errno: Errno::EINVAL }), "{error:?}");
     }
 
     #[test]
@@ -485,27 +533,17 @@ mod tests {
     }
 
     #[test]
-    fn what_a_dead_creator_left_is_removed() {
-        let name = random_name().unwrap();
-        std::fs::write(Path::new(SHM_FOLDER).join(&name), b"left").unwrap();
-        assert!(orphans().unwrap().contains(&Orphan { name: name.clone(), bytes: 4 }));
-        assert!(remove_orphan(&name));
-        assert!(!exists(&name));
-    }
-
-    #[test]
-    fn a_program_that_points_outside_its_area_is_refused_before_anything_is_mapped() {
-        use plan::{AccessKind, Address, Op, OpKind, Width};
-        let mut bad = program(128);
-        let access =
-            |at| Op { every: 1, step: 0, kind: OpKind::Access { kind: AccessKind::Add, width: Width::U64, at } };
-        for at in [Address::Fixed(121), Address::Fixed(u64::MAX - 3), Address::Any(vec![0, 128])] {
-            bad.workers[0].ops = vec![access(at)];
-            let refused = Segment::attach("contention-lab-absent", &bad, b"p", 2);
-            assert!(matches!(refused, Err(AttachError::Header(HeaderError::OutsideArea { .. }))), "{refused:?}");
-        }
-        bad.workers[0].ops = vec![Op { every: 1, step: 0, kind: OpKind::Lock { lock: 1 } }];
+    fn a_program_that_fits_no_segment_is_refused_before_anything_is_made_or_opened() {
+        let mut bad = program(4096);
+        bad.locks[0].offset = 4096;
+        let refused = Segment::create(&spec(&bad, b"p"));
+        assert!(matches!(refused, Err(CreateError::Program(ProgramError::OutsideArea { .. }))), "{refused:?}");
         let refused = Segment::attach("contention-lab-absent", &bad, b"p", 2);
-        assert!(matches!(refused, Err(AttachError::Header(HeaderError::NoSuch { what: "lock", .. }))));
+        assert!(matches!(refused, Err(AttachError::Program(ProgramError::OutsideArea { .. }))), "{refused:?}");
+        bad.locks[0].offset = 4;
+        let refused = Segment::create(&spec(&bad, b"p"));
+        assert!(matches!(refused, Err(CreateError::Program(ProgramError::MisalignedLock { .. }))), "{refused:?}");
+        let huge = Segment::create(&spec(&program(u64::MAX), b"p"));
+        assert!(matches!(huge, Err(CreateError::Program(ProgramError::TooLarge { .. }))), "{huge:?}");
     }
 }

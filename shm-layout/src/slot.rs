@@ -3,14 +3,13 @@
 
 use crate::SharedMemory;
 use crossbeam_utils::CachePadded;
-use std::mem::{align_of, size_of};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// One worker's slot. Zeroed memory is its initial state.
 #[repr(C)]
 #[derive(Debug, Default)]
 pub struct Slot {
-    status: CachePadded<Status>,
+    pub(crate) status: CachePadded<Status>,
     /// The court of the pair (this worker, its next neighbour).
     pub court: CachePadded<Court>,
 }
@@ -27,23 +26,19 @@ pub struct Court {
 
 #[repr(C)]
 #[derive(Debug, Default)]
-struct Status {
-    state: AtomicU32,
+pub(crate) struct Status {
+    pub(crate) state: AtomicU32,
     /// Lock index plus 1, or 0.
-    waits_for: AtomicU32,
+    pub(crate) waits_for: AtomicU32,
     /// One bit for each of the first 64 locks.
-    holds: AtomicU64,
+    pub(crate) holds: AtomicU64,
     /// The worker's last clock read, in phases where a neighbour must know that it runs.
-    seen_ticks: AtomicU64,
+    pub(crate) seen_ticks: AtomicU64,
 }
 
 // SAFETY: repr(C), fixed-width atomics only; discriminants are checked when read.
 #[allow(unsafe_code)]
 unsafe impl SharedMemory for Slot {}
-
-const _: () = assert!(size_of::<Slot>() == 256 && align_of::<Slot>() == 128);
-
-const _: () = assert!(size_of::<Court>() <= 64, "the court is one line");
 
 /// How far a worker has come; single writer: the worker.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

@@ -1,0 +1,163 @@
+//! Whether a Program fits its segment: asked before anything is made, and again by every worker before it runs.
+
+use crate::map::SegmentMap;
+use plan::{Address, LockKind, OpKind, Program};
+
+/// Why a Program cannot run in any segment. Compiled code trusts its numbers, so none is taken unchecked.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ProgramError {
+    /// An operation or a lock lies outside the fields area.
+    #[error("{bytes} bytes at offset {offset} lie outside the fields area of {area_bytes} bytes")]
+    OutsideArea {
+        /// Its offset in the area.
+        offset: u64,
+        /// Its size.
+        bytes: u64,
+        /// The area's size.
+        area_bytes: u64,
+    },
+    /// A lock stands where its kind cannot work.
+    #[error("lock `{name}` at offset {offset} is not aligned to the {align} bytes its kind needs: place it elsewhere")]
+    MisalignedLock {
+        /// Its name.
+        name: String,
+        /// Its offset in the area.
+        offset: u64,
+        /// What its kind needs.
+        align: u64,
+    },
+    /// The Program names no such lock or worker.
+    #[error("the program names {what} {index}, and there are {count}")]
+    NoSuch {
+        /// `lock` or `worker`.
+        what: &'static str,
+        /// The index.
+        index: u64,
+        /// How many there are.
+        count: u64,
+    },
+    /// No mapping can be that large.
+    #[error("a fields area of {area_bytes} bytes is more than any process can map: make the layout smaller")]
+    TooLarge {
+        /// The area's size.
+        area_bytes: u64,
+    },
+}
+
+/// Checks that `program` runs in a segment with `slots` slots, and gives that segment's map: every operation and lock
+/// lies inside the fields area, locks stand aligned, and every lock and worker named exists. Fields may lie unaligned:
+/// straddling a line is among what is studied.
+///
+/// # Errors
+/// [`ProgramError`] with the first offender.
+pub(crate) fn check_program(program: &Program, slots: u32) -> Result<SegmentMap, ProgramError> {
+    for lock in &program.locks {
+        inside(program, lock.offset, lock.kind.bytes())?;
+        check_alignment(&lock.name, lock.kind, lock.offset)?;
+    }
+    for worker in &program.workers {
+        named("worker", worker.index.0, u64::from(slots))?;
+        worker.ops.iter().try_for_each(|op| check_op(program, &op.kind))?;
+    }
+    let area_bytes = program.area_bytes;
+    SegmentMap::new(slots, area_bytes).ok_or(ProgramError::TooLarge { area_bytes })
+}
+
+fn check_op(program: &Program, op: &OpKind) -> Result<(), ProgramError> {
+    match op {
+        OpKind::Access { width, at, .. } => all_inside(program, at, width.bytes()),
+        OpKind::Post { width, at } | OpKind::Wait { width, at } => inside(program, *at, width.bytes()),
+        OpKind::Flush { at } => all_inside(program, at, 1),
+        OpKind::Lock { lock } | OpKind::Unlock { lock } => named("lock", *lock, program.locks.len() as u64),
+        OpKind::Work(_) | OpKind::Pause | OpKind::Fence | OpKind::Yield | OpKind::Sleep(_) => Ok(()),
+    }
+}
+
+fn all_inside(program: &Program, at: &Address, bytes: u64) -> Result<(), ProgramError> {
+    match at {
+        Address::Fixed(offset) => inside(program, *offset, bytes),
+        Address::Any(offsets) => offsets.iter().try_for_each(|offset| inside(program, *offset, bytes)),
+    }
+}
+
+fn inside(program: &Program, offset: u64, bytes: u64) -> Result<(), ProgramError> {
+    match offset.checked_add(bytes) {
+        Some(end) if end <= program.area_bytes => Ok(()),
+        _ => Err(ProgramError::OutsideArea { offset, bytes, area_bytes: program.area_bytes }),
+    }
+}
+
+fn check_alignment(name: &str, kind: LockKind, offset: u64) -> Result<(), ProgramError> {
+    let align = kind.align();
+    if offset.is_multiple_of(align) {
+        Ok(())
+    } else {
+        Err(ProgramError::MisalignedLock { name: name.to_owned(), offset, align })
+    }
+}
+
+fn named(what: &'static str, index: u32, count: u64) -> Result<(), ProgramError> {
+    let index = u64::from(index);
+    if index < count { Ok(()) } else { Err(ProgramError::NoSuch { what, index, count }) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::program;
+    use plan::{AccessKind, Op, Width};
+
+    fn with_op(kind: OpKind) -> Program {
+        let mut program = program(128);
+        program.workers[0].ops = vec![Op { every: 1, step: 0, kind }];
+        program
+    }
+
+    fn access(at: Address) -> Program {
+        with_op(OpKind::Access { kind: AccessKind::Add, width: Width::U64, at })
+    }
+
+    #[test]
+    fn operations_outside_the_area_are_refused_up_to_its_last_byte() {
+        assert!(check_program(&access(Address::Fixed(120)), 2).is_ok());
+        let posts = [121, u64::MAX].map(|at| with_op(OpKind::Post { width: Width::U64, at }));
+        let waits = [121, u64::MAX].map(|at| with_op(OpKind::Wait { width: Width::U64, at }));
+        let accesses = [Address::Fixed(121), Address::Fixed(u64::MAX - 3), Address::Any(vec![0, 128])].map(access);
+        let flushes = [with_op(OpKind::Flush { at: Address::Fixed(128) })];
+        for bad in posts.iter().chain(&waits).chain(&accesses).chain(&flushes) {
+            assert!(matches!(check_program(bad, 2), Err(ProgramError::OutsideArea { .. })), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_field_may_straddle_a_line_and_a_lock_may_not_lie_unaligned() {
+        assert!(check_program(&access(Address::Fixed(61)), 2).is_ok());
+        let mut bad = program(128);
+        for offset in [1, 4, 63, 68] {
+            bad.locks[0].offset = offset;
+            let refused = check_program(&bad, 2).unwrap_err();
+            assert_eq!(refused, ProgramError::MisalignedLock { name: "m".into(), offset, align: 8 });
+        }
+        bad.locks[0].offset = 88;
+        assert!(matches!(check_program(&bad, 2), Err(ProgramError::OutsideArea { offset: 88, bytes: 48, .. })));
+        bad.locks[0].offset = 80;
+        assert!(check_program(&bad, 2).is_ok());
+    }
+
+    #[test]
+    fn locks_and_workers_that_do_not_exist_are_named() {
+        for kind in [OpKind::Lock { lock: 1 }, OpKind::Unlock { lock: 1 }] {
+            let refused = check_program(&with_op(kind), 2);
+            assert_eq!(refused, Err(ProgramError::NoSuch { what: "lock", index: 1, count: 1 }));
+        }
+        let mut bad = program(128);
+        bad.workers[0].index.0 = 2;
+        assert_eq!(check_program(&bad, 2), Err(ProgramError::NoSuch { what: "worker", index: 2, count: 2 }));
+    }
+
+    #[test]
+    fn an_area_that_no_process_can_map_is_refused() {
+        let area_bytes = u64::MAX - 100;
+        assert_eq!(check_program(&program(area_bytes), 2), Err(ProgramError::TooLarge { area_bytes }));
+    }
+}

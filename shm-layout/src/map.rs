@@ -1,0 +1,140 @@
+//! The byte map of a segment, and what holds the types to it. Every other text on where something lies links here.
+//!
+//! ```text
+//! offset      bytes            what                                written by
+//! 0           128              Header                              coordinator, before any worker attaches
+//!   0         8                  magic
+//!   8         4                  version
+//!   12        4                  workers: number of slots
+//!   16        8                  program_hash
+//!   24        8                  segment_bytes
+//!   32        8                  slots_offset
+//!   40        8                  slot_bytes
+//!   48        8                  area_offset
+//!   56        8                  area_bytes
+//!   64        8                  ticks_per_ns_bits: an f64
+//! 128         512              Control
+//!   0         4                  phase                             coordinator; the last worker to leave
+//!   4         4                  reserved
+//!   8         8                  open_ticks                        the last worker to arrive
+//!   16        8                  close_ticks                       the last worker to arrive
+//!   128       4                  ready                             each worker once
+//!   256       4                  left                              each worker once
+//!   384       4                  attached                          each worker once
+//! 640         256 x workers    Slot
+//!   0         4                  state                             its worker
+//!   4         4                  waits_for: lock index plus 1      its worker
+//!   8         8                  holds: a bit a lock               its worker
+//!   16        8                  seen_ticks                        its worker
+//!   128       8                  court.ball                        its worker and its next neighbour in the ring
+//!   136       2 x 8              court.tallies                     its worker; its next neighbour
+//! next page   area_bytes       fields area: fields, locks          the workers' compiled loops; see `lock`
+//! ```
+//!
+//! What is written by different workers, or at different times, shares no 128-byte pair with anything else: the lab's
+//! own words never take part in what it measures.
+
+use crate::control::{Control, Published};
+use crate::header::Header;
+use crate::slot::{Court, Slot, Status};
+use plan::LINE_PAIR_BYTES;
+use std::mem::{align_of, offset_of, size_of};
+
+const PAIR: usize = LINE_PAIR_BYTES as usize;
+
+const _: () = {
+    assert!(size_of::<Header>() == PAIR && align_of::<Header>() == PAIR);
+    assert!(offset_of!(Header, magic) == 0);
+    assert!(offset_of!(Header, version) == 8);
+    assert!(offset_of!(Header, workers) == 12);
+    assert!(offset_of!(Header, program_hash) == 16);
+    assert!(offset_of!(Header, segment_bytes) == 24);
+    assert!(offset_of!(Header, slots_offset) == 32);
+    assert!(offset_of!(Header, slot_bytes) == 40);
+    assert!(offset_of!(Header, area_offset) == 48);
+    assert!(offset_of!(Header, area_bytes) == 56);
+    assert!(offset_of!(Header, ticks_per_ns_bits) == 64);
+};
+
+const _: () = {
+    assert!(size_of::<Control>() == 4 * PAIR && align_of::<Control>() == PAIR);
+    assert!(offset_of!(Control, published) == 0);
+    assert!(offset_of!(Published, phase) == 0);
+    assert!(offset_of!(Published, open_ticks) == 8);
+    assert!(offset_of!(Published, close_ticks) == 16);
+    assert!(offset_of!(Control, ready) == PAIR);
+    assert!(offset_of!(Control, left) == 2 * PAIR);
+    assert!(offset_of!(Control, attached) == 3 * PAIR);
+};
+
+const _: () = {
+    assert!(size_of::<Slot>() == 2 * PAIR && align_of::<Slot>() == PAIR);
+    assert!(offset_of!(Slot, status) == 0);
+    assert!(offset_of!(Status, state) == 0);
+    assert!(offset_of!(Status, waits_for) == 4);
+    assert!(offset_of!(Status, holds) == 8);
+    assert!(offset_of!(Status, seen_ticks) == 16);
+    assert!(offset_of!(Slot, court) == PAIR);
+    assert!(offset_of!(Court, ball) == 0 && offset_of!(Court, tallies) == 8);
+    assert!(size_of::<Court>() <= 64, "the court is one line");
+};
+
+/// Alignment of the fields area: a page, so that offsets in it decide lines and pairs alone.
+const AREA_ALIGN: u64 = 4096;
+
+/// Where everything lies in a segment for so many workers and such an area. Offsets from the segment's start, bytes.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct SegmentMap {
+    /// Number of slots.
+    pub workers: u32,
+    /// The control block.
+    pub control_offset: u64,
+    /// The first slot.
+    pub slots_offset: u64,
+    /// The fields area, page-aligned.
+    pub area_offset: u64,
+    /// Its length.
+    pub area_bytes: u64,
+    /// The whole segment, whole pages.
+    pub segment_bytes: u64,
+}
+
+impl SegmentMap {
+    /// The map for `workers` slots and a fields area of `area_bytes`; `None` where no mapping can be that large: its
+    /// size must fit an `isize`, as an object's, and an `off_t`, as a file's.
+    pub fn new(workers: u32, area_bytes: u64) -> Option<SegmentMap> {
+        let control_offset = size_of::<Header>() as u64;
+        let slots_offset = control_offset + size_of::<Control>() as u64;
+        // No overflow: 2^32 slots of 256 bytes.
+        let slots_end = slots_offset + u64::from(workers) * size_of::<Slot>() as u64;
+        let area_offset = slots_end.next_multiple_of(AREA_ALIGN);
+        let segment_bytes = area_offset.checked_add(area_bytes.max(1))?.checked_next_multiple_of(AREA_ALIGN)?;
+        isize::try_from(segment_bytes).ok()?;
+        Some(SegmentMap { workers, control_offset, slots_offset, area_offset, area_bytes, segment_bytes })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_the_map_follow_each_other() {
+        for workers in [0, 1, 2, 17, 128, u32::MAX] {
+            let map = SegmentMap::new(workers, 100).unwrap();
+            assert_eq!(map.control_offset, 128);
+            assert_eq!(map.slots_offset, map.control_offset + size_of::<Control>() as u64);
+            assert!(map.slots_offset + u64::from(workers) * 256 <= map.area_offset);
+            assert_eq!(map.area_offset % 4096, 0);
+            assert!(map.area_offset + 100 <= map.segment_bytes);
+        }
+    }
+
+    #[test]
+    fn an_area_that_no_mapping_holds_is_refused_instead_of_wrapped() {
+        for area_bytes in [u64::MAX, u64::MAX - 4096, u64::MAX - 8191, i64::MAX as u64, i64::MAX as u64 - 4096] {
+            assert_eq!(SegmentMap::new(2, area_bytes), None, "{area_bytes}");
+        }
+        assert!(SegmentMap::new(2, 1 << 50).is_some());
+    }
+}

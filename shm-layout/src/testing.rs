@@ -1,0 +1,25 @@
+//! A small Program for this crate's own tests.
+
+use plan::{CpuId, Layout, LockKind, Nanos, PlacedLock, Program, WorkerIndex, WorkerProgram};
+
+/// One worker that does nothing, and one lock, `m`, at offset 64.
+pub(crate) fn program(area_bytes: u64) -> Program {
+    Program {
+        arm: "test".into(),
+        window: Nanos(1_000_000),
+        warm_up: Nanos(0),
+        layout: Layout { placed: vec![], bytes: area_bytes },
+        area_bytes,
+        locks: vec![PlacedLock { name: "m".into(), kind: LockKind::Pthread, offset: 64 }],
+        workers: vec![WorkerProgram {
+            index: WorkerIndex(0),
+            role: 0,
+            role_name: "r".into(),
+            cpu: CpuId(0),
+            steps: vec![],
+            ops: vec![],
+        }],
+        shares_cpu: false,
+        seed: 1,
+    }
+}
