@@ -1,4 +1,5 @@
-//! Locks in shared memory. Their size and alignment are `plan`'s ([`LockKind::bytes`]), asserted here.
+//! Locks in shared memory. Their size and alignment are `plan`'s ([`LockKind::bytes`]), asserted here; where they lie
+//! is the Program's, within the fields area of the map (`map.rs`). One lock's own bytes:
 //!
 //! ```text
 //! offset   bytes   what
@@ -10,13 +11,14 @@
 
 use nix::errno::Errno;
 use plan::LockKind;
-use std::cell::UnsafeCell;
+use std::marker::PhantomData;
 use std::mem::{MaybeUninit, align_of, offset_of, size_of};
+use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 #[repr(C)]
 struct PthreadLock {
-    mutex: UnsafeCell<libc::pthread_mutex_t>,
+    mutex: libc::pthread_mutex_t,
     last_owner: AtomicU32,
     run: AtomicU32,
 }
@@ -24,7 +26,8 @@ struct PthreadLock {
 const _: () = {
     assert!(size_of::<PthreadLock>() as u64 == plan_bytes());
     assert!(align_of::<PthreadLock>() as u64 == plan_align());
-    assert!(offset_of!(PthreadLock, last_owner) == size_of::<libc::pthread_mutex_t>());
+    assert!(offset_of!(PthreadLock, mutex) == 0 && size_of::<libc::pthread_mutex_t>() == 40);
+    assert!(offset_of!(PthreadLock, last_owner) == 40 && offset_of!(PthreadLock, run) == 44);
 };
 
 const fn plan_bytes() -> u64 {
@@ -73,8 +76,9 @@ pub unsafe fn initialise(at: *mut u8, kind: LockKind) -> Result<(), LockError> {
             let lock = at.cast::<PthreadLock>();
             let mut attributes = MaybeUninit::uninit();
             let attr = attributes.as_mut_ptr();
-            // SAFETY: attributes are initialised by the first call before the others use them; `lock` is valid and
-            // unshared by this function's contract.
+            // SAFETY: the first call initialises the attributes before the others read them, or this returns. `lock` is
+            // writable, aligned and unshared: the caller upholds this function's contract. Its words are written
+            // through raw pointers and atomics, never read before.
             unsafe {
                 check("pthread_mutexattr_init", libc::pthread_mutexattr_init(attr))?;
                 check(
@@ -85,7 +89,7 @@ pub unsafe fn initialise(at: *mut u8, kind: LockKind) -> Result<(), LockError> {
                     "pthread_mutexattr_setrobust",
                     libc::pthread_mutexattr_setrobust(attr, libc::PTHREAD_MUTEX_ROBUST),
                 )?;
-                check("pthread_mutex_init", libc::pthread_mutex_init((*lock).mutex.get(), attr))?;
+                check("pthread_mutex_init", libc::pthread_mutex_init(&raw mut (*lock).mutex, attr))?;
                 check("pthread_mutexattr_destroy", libc::pthread_mutexattr_destroy(attr))?;
                 (*lock).last_owner.store(0, Ordering::Relaxed);
                 (*lock).run.store(0, Ordering::Relaxed);
@@ -95,11 +99,14 @@ pub unsafe fn initialise(at: *mut u8, kind: LockKind) -> Result<(), LockError> {
     }
 }
 
-/// A lock in this process's mapping of the segment.
+/// A lock in this process's mapping of the segment. Holds an address, no reference: other processes change what is
+/// there.
 #[derive(Copy, Clone)]
 pub struct SharedLock<'a> {
-    lock: &'a PthreadLock,
+    /// Points to an initialised lock for all of `'a`: the caller of [`SharedLock::new`] upholds it.
+    lock: NonNull<PthreadLock>,
     worker: u32,
+    mapping: PhantomData<&'a ()>,
 }
 
 impl<'a> SharedLock<'a> {
@@ -109,9 +116,9 @@ impl<'a> SharedLock<'a> {
     /// `at` was given to [`initialise`] (by any process that maps the segment) and stays mapped for `'a`.
     pub unsafe fn new(at: *mut u8, kind: LockKind, worker: u32) -> SharedLock<'a> {
         let LockKind::Pthread = kind;
-        // SAFETY: by contract valid for 'a; a PthreadLock changes only through atomics and pthread calls.
-        let lock = unsafe { &*at.cast::<PthreadLock>() };
-        SharedLock { lock, worker }
+        // SAFETY: the caller upholds that `at` points into a mapping, which is never null.
+        let lock = unsafe { NonNull::new_unchecked(at.cast::<PthreadLock>()) };
+        SharedLock { lock, worker, mapping: PhantomData }
     }
 
     /// Tries once; `None` where another holds it. The caller's first try decides whether an acquisition is contended.
@@ -120,8 +127,9 @@ impl<'a> SharedLock<'a> {
     /// [`LockError`] for anything but EBUSY.
     #[inline]
     pub fn try_acquire(self) -> Result<Option<Acquired>, LockError> {
-        // SAFETY: an initialised mutex, by the contract of `new`.
-        match unsafe { libc::pthread_mutex_trylock(self.lock.mutex.get()) } {
+        // SAFETY: the mutex is mapped and was initialised: the field `lock` promises both. From then on it is changed
+        // by pthread calls alone, since no operation of a Program lies on a lock (placement keeps them apart).
+        match unsafe { libc::pthread_mutex_trylock(self.mutex()) } {
             libc::EBUSY => Ok(None),
             code => self.acquired("pthread_mutex_trylock", code).map(Some),
         }
@@ -132,8 +140,9 @@ impl<'a> SharedLock<'a> {
     /// # Errors
     /// [`LockError`], e.g. ENOTRECOVERABLE.
     pub fn acquire(self) -> Result<Acquired, LockError> {
-        // SAFETY: an initialised mutex, by the contract of `new`.
-        let code = unsafe { libc::pthread_mutex_lock(self.lock.mutex.get()) };
+        // SAFETY: mapped and initialised, by the promise of the field `lock`. Blocking keeps the mapping: the borrow
+        // behind `'a` ends after this call at the earliest.
+        let code = unsafe { libc::pthread_mutex_lock(self.mutex()) };
         self.acquired("pthread_mutex_lock", code)
     }
 
@@ -143,50 +152,70 @@ impl<'a> SharedLock<'a> {
     /// [`LockError`], EPERM where this worker does not own it.
     #[inline]
     pub fn release(self) -> Result<(), LockError> {
-        // SAFETY: an initialised mutex, by the contract of `new`.
-        check("pthread_mutex_unlock", unsafe { libc::pthread_mutex_unlock(self.lock.mutex.get()) })
+        // SAFETY: mapped and initialised, by the promise of the field `lock`. That the caller owns it is no condition:
+        // a robust mutex knows its owner and answers EPERM to others.
+        check("pthread_mutex_unlock", unsafe { libc::pthread_mutex_unlock(self.mutex()) })
     }
 
     #[inline]
     fn acquired(self, call: &'static str, code: libc::c_int) -> Result<Acquired, LockError> {
         let owner_died = code == libc::EOWNERDEAD;
         if owner_died {
-            // SAFETY: this worker owns the mutex, whose previous owner died.
-            check("pthread_mutex_consistent", unsafe { libc::pthread_mutex_consistent(self.lock.mutex.get()) })?;
+            // SAFETY: mapped and initialised, by the promise of the field `lock`. EOWNERDEAD, which the kernel or glibc
+            // just gave this thread, says that it owns the mutex in the one state this call is made for.
+            check("pthread_mutex_consistent", unsafe { libc::pthread_mutex_consistent(self.mutex()) })?;
         } else {
             check(call, code)?;
         }
-        // Relaxed: both words are written under the lock, which orders them.
+        let (last_owner, run) = self.owner_record();
+        // Relaxed, all four: both words are touched by the lock's owner alone, and the mutex orders one owner's
+        // accesses before the next one's (unlock pairs with lock).
         let me = self.worker + 1;
-        let last = self.lock.last_owner.load(Ordering::Relaxed);
-        let run = if last == me { self.lock.run.load(Ordering::Relaxed).saturating_add(1) } else { 1 };
-        self.lock.run.store(run, Ordering::Relaxed);
+        let last = last_owner.load(Ordering::Relaxed);
+        let length = if last == me { run.load(Ordering::Relaxed).saturating_add(1) } else { 1 };
+        run.store(length, Ordering::Relaxed);
         if last != me {
-            self.lock.last_owner.store(me, Ordering::Relaxed);
+            last_owner.store(me, Ordering::Relaxed);
         }
-        Ok(Acquired { owner_died, handoff: last != me && last != 0, run })
+        Ok(Acquired { owner_died, handoff: last != me && last != 0, run: length })
+    }
+
+    #[inline]
+    fn mutex(self) -> *mut libc::pthread_mutex_t {
+        // SAFETY: the address of a field of a mapped PthreadLock, by the promise of the field `lock`; nothing is read.
+        unsafe { &raw mut (*self.lock.as_ptr()).mutex }
+    }
+
+    #[inline]
+    fn owner_record(self) -> (&'a AtomicU32, &'a AtomicU32) {
+        let lock = self.lock.as_ptr();
+        // SAFETY: mapped for `'a` and aligned, by the promise of the field `lock`; every process touches these two
+        // words as atomics only, through this function and `initialise`.
+        unsafe { (&(*lock).last_owner, &(*lock).run) }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::UnsafeCell;
 
     #[repr(align(64))]
     struct Memory(UnsafeCell<[u8; 64]>);
 
-    // SAFETY: tests hand it to locks only.
+    // SAFETY: after `made`, only `lock` uses the bytes, and what it gives touches them as one process touches
+    // another's: by pthread calls and atomics.
     unsafe impl Sync for Memory {}
 
-    fn made() -> Memory {
-        let memory = Memory(UnsafeCell::new([0; 64]));
-        // SAFETY: 64 aligned bytes, unshared.
+    fn made() -> Box<Memory> {
+        let memory = Box::new(Memory(UnsafeCell::new([0; 64])));
+        // SAFETY: 64 bytes aligned to 64, which nobody else knows yet and which stay where they are.
         unsafe { initialise(memory.0.get().cast(), LockKind::Pthread).unwrap() };
         memory
     }
 
     fn lock(memory: &Memory, worker: u32) -> SharedLock<'_> {
-        // SAFETY: made by `made`, lives as long as the borrow.
+        // SAFETY: initialised by `made`, where every test's memory comes from, and borrowed for as long as the lock.
         unsafe { SharedLock::new(memory.0.get().cast(), LockKind::Pthread, worker) }
     }
 

@@ -1,5 +1,7 @@
-//! A small Program for this crate's own tests.
+//! What this crate's own tests share.
 
+use crate::clock::TickRate;
+use crate::segment::{SHM_FOLDER, SegmentSpec};
 use plan::{CpuId, Layout, LockKind, Nanos, PlacedLock, Program, WorkerIndex, WorkerProgram};
 
 /// One worker that does nothing, and one lock, `m`, at offset 64.
@@ -22,4 +24,14 @@ pub(crate) fn program(area_bytes: u64) -> Program {
         shares_cpu: false,
         seed: 1,
     }
+}
+
+/// What a segment of two slots for `program` is made from.
+pub(crate) fn spec<'a>(program: &'a Program, encoded: &'a [u8]) -> SegmentSpec<'a> {
+    SegmentSpec { program, encoded_program: encoded, slots: 2, rate: TickRate { ticks_per_ns: 1.0 }, node: None }
+}
+
+/// Whether a segment of that name can be found.
+pub(crate) fn exists(name: &str) -> bool {
+    std::path::Path::new(SHM_FOLDER).join(name).exists()
 }
