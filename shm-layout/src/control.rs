@@ -11,8 +11,8 @@
 //!                                     probe again, write the trace, exit
 //! ```
 //!
-//! Each word stands on a line pair of its own. The coordinator writes twice at most (release, abort) and reads nothing
-//! in a window: it sleeps on pidfds.
+//! Each word stands on a line pair of its own: see `map`. The coordinator writes twice at most (release, abort) and
+//! reads nothing in a window: it sleeps on pidfds.
 
 use crate::SharedMemory;
 use crossbeam_utils::CachePadded;
@@ -69,7 +69,7 @@ impl Control {
     /// The phase. An unknown discriminant, which only a foreign writer can leave, reads as [`Phase::Aborted`].
     #[inline]
     pub fn phase(&self) -> Phase {
-        // Acquire; pairs with the Releases in `release`, `arrive_left` and `abort`.
+        // Acquire; pairs with the Release in `raise`, through which `release`, `arrive_left` and `abort` go.
         match self.published.phase.load(Ordering::Acquire) {
             0 => Phase::Attaching,
             1 => Phase::Released,
@@ -81,22 +81,24 @@ impl Control {
     /// Whether workers must stop. Cheap: one load of a line that is shared unmodified during the window.
     #[inline(always)]
     pub fn must_stop(&self) -> bool {
+        // Relaxed, no partner: it only ends a loop. Who goes on to read what others wrote asks `phase`.
         self.published.phase.load(Ordering::Relaxed) >= Phase::Stopped as u32
     }
 
     /// Notes that a worker has attached; returns how many have.
     pub fn arrive_attached(&self) -> u32 {
-        self.attached.fetch_add(1, Ordering::AcqRel) + 1
+        // Relaxed, no partner: a count; what a worker did before is published by its byte on the ready pipe.
+        self.attached.fetch_add(1, Ordering::Relaxed) + 1
     }
 
     /// How many workers have attached.
     pub fn attached(&self) -> u32 {
-        self.attached.load(Ordering::Acquire)
+        // Relaxed, no partner: see `arrive_attached`.
+        self.attached.load(Ordering::Relaxed)
     }
 
     /// Lets the workers go. Coordinator only, when all have attached.
     pub fn release(&self) {
-        // Release; pairs with the Acquire in `phase`.
         self.raise(Phase::Released);
     }
 
@@ -108,10 +110,12 @@ impl Control {
     /// A worker is at the start line and goes on running passes. The last of `workers` publishes the window: it opens
     /// `warm_up` ticks after `now` (read by the caller just before) and lasts `window` ticks.
     pub fn arrive_ready(&self, workers: u32, now: u64, warm_up: u64, window: u64) -> bool {
-        // AcqRel: the last to arrive has seen everything that the others did before they arrived.
+        // AcqRel; the Release half pairs with the Acquire half of the arrivals after it: the last to arrive has seen
+        // everything that the others did before they arrived, and hands it on with the window.
         let last = self.ready.fetch_add(1, Ordering::AcqRel) + 1 == workers;
         if last {
             let open = now.saturating_add(warm_up);
+            // Relaxed: published by the Release below.
             self.published.close_ticks.store(open.saturating_add(window), Ordering::Relaxed);
             // Release; pairs with the Acquire in `window`: who sees the opening sees the closing.
             self.published.open_ticks.store(open, Ordering::Release);
@@ -122,22 +126,25 @@ impl Control {
     /// The window, once it is published.
     #[inline(always)]
     pub fn window(&self) -> Option<WindowTicks> {
-        // Acquire; pairs with the Release in `arrive_ready`.
+        // Acquire; pairs with the Release in `arrive_ready`. The closing was stored before that: Relaxed is enough for
+        // it.
         let open = self.published.open_ticks.load(Ordering::Acquire);
         (open != 0).then(|| WindowTicks { open, close: self.published.close_ticks.load(Ordering::Relaxed) })
     }
 
     /// A worker has left the window, and goes on running passes until all have. The last of `workers` stops all.
     pub fn arrive_left(&self, workers: u32) -> bool {
+        // AcqRel; the Release half pairs with the Acquire half of the departures after it: the last to leave has seen
+        // everything that the others did in their windows, and hands it on with the phase.
         let last = self.left.fetch_add(1, Ordering::AcqRel) + 1 == workers;
         if last {
-            // Release; pairs with the Acquire in `phase`.
             self.raise(Phase::Stopped);
         }
         last
     }
 
     fn raise(&self, phase: Phase) {
+        // Release; pairs with the Acquire in `phase`. A maximum, so that a release or a stop never undoes an abort.
         self.published.phase.fetch_max(phase as u32, Ordering::Release);
     }
 }
@@ -145,6 +152,9 @@ impl Control {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Barrier;
+    use std::sync::mpsc::{Receiver, Sender, channel};
+    use std::thread::Scope;
 
     /// Every order in which `n` workers can arrive at a barrier.
     fn orders(n: usize) -> Vec<Vec<usize>> {
@@ -163,30 +173,92 @@ mod tests {
             .collect()
     }
 
+    /// What a worker is told to do, one thing at a time.
+    #[derive(Copy, Clone, Debug)]
+    enum Turn {
+        Arrive { now: u64 },
+        Leave,
+        Look,
+    }
+
+    /// What a worker sees: whether it was the last, and the words as they stand to it.
+    #[derive(Copy, Clone, Debug, PartialEq, Eq)]
+    struct Seen {
+        last: bool,
+        window: Option<WindowTicks>,
+        phase: Phase,
+        must_stop: bool,
+    }
+
+    const WORKERS: usize = 3;
+
+    /// Does one turn as a worker does it.
+    fn take(control: &Control, turn: Turn) -> Seen {
+        let last = match turn {
+            Turn::Arrive { now } => control.arrive_ready(WORKERS as u32, now, 20, 100),
+            Turn::Leave => control.arrive_left(WORKERS as u32),
+            Turn::Look => false,
+        };
+        Seen { last, window: control.window(), phase: control.phase(), must_stop: control.must_stop() }
+    }
+
+    /// Threads that stand for workers, each doing what it is told when it is told, so that a test sets their order.
+    struct Troop {
+        workers: Vec<(Sender<Turn>, Receiver<Seen>)>,
+    }
+
+    impl Troop {
+        fn new<'s>(scope: &'s Scope<'s, '_>, control: &'s Control) -> Troop {
+            let start = |_| {
+                let (turns, told) = channel();
+                let (tell, seen) = channel();
+                scope.spawn(move || told.iter().try_for_each(|turn| tell.send(take(control, turn))));
+                (turns, seen)
+            };
+            Troop { workers: (0..WORKERS).map(start).collect() }
+        }
+
+        fn tell(&self, worker: usize, turn: Turn) -> Seen {
+            let (turns, seen) = &self.workers[worker];
+            turns.send(turn).unwrap();
+            seen.recv().unwrap()
+        }
+
+        /// Asserts that every worker, whatever it did before, sees the same now.
+        fn all_see(&self, window: Option<WindowTicks>, phase: Phase, must_stop: bool) {
+            for worker in 0..WORKERS {
+                assert_eq!(self.tell(worker, Turn::Look), Seen { last: false, window, phase, must_stop });
+            }
+        }
+    }
+
+    fn goes_through(arriving: &[usize], leaving: &[usize]) {
+        let control = Control::default();
+        std::thread::scope(|scope| {
+            let troop = Troop::new(scope, &control);
+            troop.all_see(None, Phase::Attaching, false);
+            control.release();
+            for (nth, &worker) in arriving.iter().enumerate() {
+                troop.all_see(None, Phase::Released, false);
+                let seen = troop.tell(worker, Turn::Arrive { now: 1_000 + worker as u64 });
+                assert_eq!(seen.last, nth + 1 == WORKERS, "arriving {arriving:?}: {worker}");
+            }
+            let open = 1_020 + *arriving.last().unwrap() as u64;
+            let window = Some(WindowTicks { open, close: open + 100 });
+            for (nth, &worker) in leaving.iter().enumerate() {
+                troop.all_see(window, Phase::Released, false);
+                let seen = troop.tell(worker, Turn::Leave);
+                assert_eq!(seen.last, nth + 1 == WORKERS, "leaving {leaving:?}: {worker}");
+            }
+            troop.all_see(window, Phase::Stopped, true);
+        });
+    }
+
     #[test]
     fn in_every_order_the_last_to_arrive_publishes_and_the_last_to_leave_stops() {
-        for arriving in orders(4) {
-            for leaving in orders(4) {
-                let control = Control::default();
-                for _ in 0..4 {
-                    control.arrive_attached();
-                }
-                assert_eq!((control.attached(), control.phase()), (4, Phase::Attaching));
-                control.release();
-                for (nth, &worker) in arriving.iter().enumerate() {
-                    assert_eq!(control.window(), None);
-                    let now = 1_000 + worker as u64;
-                    assert_eq!(control.arrive_ready(4, now, 20, 100), nth == 3);
-                }
-                let open = 1_020 + *arriving.last().unwrap() as u64;
-                assert_eq!(control.window(), Some(WindowTicks { open, close: open + 100 }));
-                for (nth, _) in leaving.iter().enumerate() {
-                    assert!(!control.must_stop());
-                    assert_eq!(control.phase(), Phase::Released);
-                    assert_eq!(control.arrive_left(4), nth == 3);
-                }
-                assert!(control.must_stop());
-                assert_eq!(control.phase(), Phase::Stopped);
+        for arriving in orders(WORKERS) {
+            for leaving in orders(WORKERS) {
+                goes_through(&arriving, &leaving);
             }
         }
     }
@@ -214,30 +286,66 @@ mod tests {
         }
     }
 
-    #[test]
-    fn threads_that_race_to_the_barrier_agree_on_one_window() {
-        for _ in 0..200 {
-            let control = Control::default();
-            let seen: Vec<(bool, WindowTicks)> = std::thread::scope(|scope| {
-                let workers: Vec<_> = (0..3u64)
-                    .map(|worker| {
-                        let control = &control;
-                        scope.spawn(move || {
-                            let last = control.arrive_ready(3, 500 + worker, 10, 40);
-                            loop {
-                                if let Some(window) = control.window() {
-                                    return (last, window);
-                                }
-                                std::hint::spin_loop();
-                            }
-                        })
-                    })
-                    .collect();
-                workers.into_iter().map(|w| w.join().unwrap()).collect()
-            });
-            assert_eq!(seen.iter().filter(|(last, _)| *last).count(), 1);
-            assert!(seen.iter().all(|(_, window)| *window == seen[0].1 && window.close - window.open == 40));
+    /// Runs `worker` on three threads at once, many times over, each time on a control block of its own and with three
+    /// words that only the block's orderings publish.
+    fn race<T: Send>(worker: impl Fn(&Control, &[AtomicU32; 3], usize) -> T + Sync, check: impl Fn(Vec<T>)) {
+        for _ in 0..500 {
+            let (control, words) = (Control::default(), [const { AtomicU32::new(0) }; 3]);
+            control.release();
+            let start = Barrier::new(WORKERS);
+            let run = |me| {
+                start.wait();
+                worker(&control, &words, me)
+            };
+            let run = &run;
+            check(std::thread::scope(|scope| {
+                let threads: Vec<_> = (0..WORKERS).map(|me| scope.spawn(move || run(me))).collect();
+                threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+            }));
         }
+    }
+
+    fn wait_until(done: impl Fn() -> bool) {
+        while !done() {
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn workers_that_race_to_arrive_agree_on_one_window_and_see_what_all_did_before() {
+        race(
+            |control, words, me| {
+                words[me].store(1, Ordering::Relaxed);
+                let last = control.arrive_ready(WORKERS as u32, 500 + me as u64, 10, 40);
+                wait_until(|| control.window().is_some());
+                (last, control.window().unwrap(), words.each_ref().map(|word| word.load(Ordering::Relaxed)))
+            },
+            |seen| {
+                let last: Vec<usize> = (0..WORKERS).filter(|&worker| seen[worker].0).collect();
+                let [last] = last[..] else { panic!("last: {last:?}") };
+                let open = 510 + last as u64;
+                let expected = (WindowTicks { open, close: open + 40 }, [1; 3]);
+                assert!(seen.iter().all(|(_, window, words)| (*window, *words) == expected), "{seen:?}");
+            },
+        );
+    }
+
+    #[test]
+    fn workers_that_race_to_leave_go_on_until_all_have_and_see_what_all_did_before() {
+        race(
+            |control, words, me| {
+                let early = control.must_stop();
+                words[me].store(1, Ordering::Relaxed);
+                let last = control.arrive_left(WORKERS as u32);
+                wait_until(|| control.must_stop());
+                (last, early, control.phase(), words.each_ref().map(|word| word.load(Ordering::Relaxed)))
+            },
+            |seen| {
+                assert_eq!(seen.iter().filter(|(last, ..)| *last).count(), 1, "{seen:?}");
+                let expected = (false, Phase::Stopped, [1; 3]);
+                assert!(seen.iter().all(|&(_, early, phase, words)| (early, phase, words) == expected), "{seen:?}");
+            },
+        );
     }
 
     #[test]

@@ -81,6 +81,7 @@ impl Slot {
 
     /// How far the worker has come; an unknown number, which only a foreign writer can leave, reads as starting.
     pub fn state(&self) -> WorkerState {
+        // Acquire; pairs with the Release in `set_state`.
         match self.status.state.load(Ordering::Acquire) {
             1 => WorkerState::Attached,
             2 => WorkerState::Probing,
@@ -94,23 +95,28 @@ impl Slot {
     /// Notes a clock read of this worker, for its neighbour to see that it was running then.
     #[inline]
     pub fn set_seen(&self, ticks: u64) {
+        // Relaxed, no partner: the number itself is all that the neighbour learns.
         self.status.seen_ticks.store(ticks, Ordering::Relaxed);
     }
 
     /// The worker's last noted clock read.
     #[inline]
     pub fn seen(&self) -> u64 {
+        // Relaxed, no partner: see `set_seen`.
         self.status.seen_ticks.load(Ordering::Relaxed)
     }
 
-    /// Notes the lock this worker is blocked on, or none. Relaxed: read only after the worker has died or hung.
+    /// Notes the lock this worker is blocked on, or none.
     #[inline]
     pub fn set_waits_for(&self, lock: Option<u32>) {
+        // Relaxed, no partner: read when the worker has ended (its end, seen by `waitid`, orders it) or hangs (then the
+        // store is long past); in the window a stronger order would cost the worker time.
         self.status.waits_for.store(lock.map_or(0, |l| l + 1), Ordering::Relaxed);
     }
 
     /// The lock the worker is blocked on.
     pub fn waits_for(&self) -> Option<u32> {
+        // Relaxed, no partner: see `set_waits_for`.
         self.status.waits_for.load(Ordering::Relaxed).checked_sub(1)
     }
 
@@ -120,12 +126,14 @@ impl Slot {
         let Some(bit) = 1u64.checked_shl(lock) else {
             return;
         };
+        // Relaxed, no partner: see `set_waits_for`. Load and store are one update, since the worker alone writes.
         let now = self.status.holds.load(Ordering::Relaxed);
         self.status.holds.store(if held { now | bit } else { now & !bit }, Ordering::Relaxed);
     }
 
     /// The locks the worker holds, of the first 64.
     pub fn holds(&self) -> Vec<u32> {
+        // Relaxed, no partner: see `set_waits_for`.
         let bits = self.status.holds.load(Ordering::Relaxed);
         (0..64).filter(|bit| bits >> bit & 1 == 1).collect()
     }
@@ -147,5 +155,18 @@ mod tests {
         slot.set_holds(63, false);
         slot.set_waits_for(None);
         assert_eq!((slot.waits_for(), slot.holds()), (None, vec![2]));
+    }
+
+    #[test]
+    fn states_read_back_and_a_foreign_one_reads_as_starting() {
+        let slot = Slot::default();
+        assert_eq!(slot.state(), WorkerState::Starting);
+        use WorkerState::{Attached, Done, Left, Probing, Running, Starting};
+        for state in [Starting, Attached, Probing, Running, Left, Done] {
+            slot.set_state(state);
+            assert_eq!(slot.state(), state);
+        }
+        slot.status.state.store(77, Ordering::Relaxed);
+        assert_eq!(slot.state(), Starting);
     }
 }
