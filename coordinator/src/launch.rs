@@ -4,20 +4,27 @@
 use crate::provision::Provision;
 use nix::errno::Errno;
 use nix::libc;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::spawn::{PosixSpawnAttr, PosixSpawnFileActions, PosixSpawnFlags, posix_spawn};
-use nix::sys::signal::SigSet;
-use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
+use nix::sys::signal::{SigSet, Signal, kill};
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
 use nix::unistd::Pid;
 use plan::{Program, WorkerProgram};
 use std::ffi::CString;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
+use std::time::{Duration, Instant};
 use worker::{Arguments, LIFE_FD, PROGRAM_FD, READY_FD, REPORT_FD};
 
 /// This executable, even if its file was replaced meanwhile.
 const THIS_EXECUTABLE: &str = "/proc/self/exe";
 
-/// A running worker. Dropping one that has not ended kills and reaps it: none outlives its repetition.
+/// What the kernel gets to end a killed process. It takes milliseconds, unless the process is in a call that cannot be
+/// interrupted (state D in `ps`); that may last for ever, and waiting for it would be a hang.
+const REAP_TIME: Duration = Duration::from_secs(5);
+
+/// A running worker. Dropping one that has not ended kills and reaps it: none outlives its repetition, unless it is in
+/// an uninterruptible call for longer than [`REAP_TIME`].
 pub(crate) struct Child {
     pub(crate) name: String,
     pub(crate) index: u32,
@@ -28,7 +35,10 @@ pub(crate) struct Child {
 
 /// A worker could not be started.
 #[derive(Debug, thiserror::Error)]
-#[error("starting {worker} failed: {errno}: is a limit on processes or memory too low? see `ulimit -u`, `ulimit -v`")]
+#[error(
+    "starting {worker} failed: {errno}: is a limit on processes, open files or memory too low? see `ulimit -u`, \
+     `ulimit -n`, `ulimit -v`"
+)]
 pub(crate) struct LaunchError {
     worker: String,
     errno: Errno,
@@ -90,12 +100,21 @@ fn start(
     attributes.set_flags(PosixSpawnFlags::POSIX_SPAWN_SETSIGMASK)?;
     attributes.set_sigmask(&SigSet::empty())?;
     let pid = posix_spawn(THIS_EXECUTABLE, &actions, &attributes, &argv, environment)?;
-    Ok((pid, pidfd_of(pid)?))
+    match pidfd_of(pid) {
+        Ok(pidfd) => Ok((pid, pidfd)),
+        Err(errno) => {
+            // By its number, which stays its own until it is waited for. It has not attached, so it holds nothing.
+            let _ = kill(pid, Signal::SIGKILL);
+            while waitpid(pid, None) == Err(Errno::EINTR) {}
+            Err(errno)
+        }
+    }
 }
 
 /// The pidfd of a child that was not waited for yet, so that its number cannot have been given to another process.
 fn pidfd_of(pid: Pid) -> Result<OwnedFd, Errno> {
-    // SAFETY: a plain system call; the descriptor it returns is owned by nobody else.
+    // SAFETY: pidfd_open takes two numbers and touches no memory of ours. A descriptor it returns is new, and this
+    // function, which alone has seen its number, gives it to one owner.
     unsafe {
         let fd = Errno::result(libc::syscall(libc::SYS_pidfd_open, pid.as_raw(), 0))?;
         Ok(OwnedFd::from_raw_fd(fd as i32))
@@ -119,23 +138,66 @@ impl Child {
     /// Kills it, if it lives.
     pub(crate) fn kill(&self) {
         if self.status.is_none() {
-            // SAFETY: a plain system call on a descriptor we own; it can only reach this child.
+            // SAFETY: pidfd_send_signal reads a siginfo only where it is given one, and it is given null. `self` owns
+            // the descriptor, so it is open and means this child, even if the child's number is another's by now.
             unsafe {
                 libc::syscall(libc::SYS_pidfd_send_signal, self.pidfd.as_raw_fd(), libc::SIGKILL, 0usize, 0);
             }
         }
+    }
+
+    /// Waits until it has ended, at most [`REAP_TIME`]; whether it has. For a child that was killed or told to leave.
+    pub(crate) fn reap(&mut self) -> bool {
+        self.reap_within(REAP_TIME)
+    }
+
+    fn reap_within(&mut self, limit: Duration) -> bool {
+        let deadline = Instant::now() + limit;
+        while self.poll_status().is_none() {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            // Whatever it says (EINTR, ENOMEM), the status and the deadline are looked at again.
+            let mut ended = [PollFd::new(self.pidfd.as_fd(), PollFlags::POLLIN)];
+            let _ = poll(&mut ended, PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX));
+        }
+        true
     }
 }
 
 impl Drop for Child {
     fn drop(&mut self) {
         self.kill();
-        while self.status.is_none() {
-            match waitid(Id::PIDFd(self.pidfd.as_fd()), WaitPidFlag::WEXITED) {
-                Err(Errno::EINTR) => {}
-                Ok(status) => self.status = Some(status),
-                Err(_) => break,
-            }
-        }
+        // One that does not end is left to the kernel, which ends it at once when its call returns.
+        self.reap();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn child(argv: &[&str]) -> Child {
+        let argv: Vec<CString> = argv.iter().map(|word| CString::new(*word).unwrap()).collect();
+        let (actions, attributes) = (PosixSpawnFileActions::init().unwrap(), PosixSpawnAttr::init().unwrap());
+        let pid = posix_spawn(argv[0].as_c_str(), &actions, &attributes, &argv, &[] as &[CString]).unwrap();
+        Child { name: "child".into(), index: 0, pid, pidfd: pidfd_of(pid).unwrap(), status: None }
+    }
+
+    #[test]
+    fn a_child_that_ends_is_reaped_with_its_status() {
+        let mut ending = child(&["/bin/sh", "-c", "exit 7"]);
+        assert!(ending.reap());
+        assert_eq!(ending.status, Some(WaitStatus::Exited(ending.pid, 7)));
+    }
+
+    #[test]
+    fn a_child_that_does_not_end_is_given_up_and_a_dropped_one_is_gone() {
+        let mut staying = child(&["/bin/sleep", "1000"]);
+        let pid = staying.pid;
+        assert!(!staying.reap_within(Duration::from_millis(20)));
+        drop(staying);
+        assert_eq!(kill(pid, None), Err(Errno::ESRCH));
     }
 }

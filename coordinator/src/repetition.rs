@@ -5,11 +5,12 @@ use crate::launch::{self, Child, LaunchError};
 use crate::provision::{self, Provision, ProvisionError};
 use crate::signals::Signals;
 use crate::supervise::{self, Stop};
+use nix::unistd::Pid;
 use plan::Program;
 use record::Trace;
 use shm_layout::TickRate;
 
-/// Why a repetition gave no traces. In every case its processes have ended and its segment is gone.
+/// Why a repetition gave no traces. Its segment is gone, and its processes have ended unless the error says otherwise.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RepetitionError {
     #[error(transparent)]
@@ -23,20 +24,28 @@ pub(crate) enum RepetitionError {
     Worker { worker: String, what: String, cure: String },
     /// A worker ended and said nothing.
     #[error(
-        "{worker} {how} while {state}: the run cannot go on without it; was it killed by hand, by a limit, or for lack of memory (`dmesg`)?"
+        "{worker} {how} while {state}: the run cannot go on without it; was it killed by hand, by a limit, \
+         or for lack of memory (`dmesg`)?"
     )]
     Ended { worker: String, how: String, state: String },
     /// Nobody ended, and the time is up.
     #[error(
-        "the repetition did not end in its time and was stopped: {0}; does a step wait for what no other role does, or do locks form a circle?"
+        "the repetition did not end in its time and was stopped: {0}; does a step wait for what no other role does, \
+         or do locks form a circle?"
     )]
     Stuck(String),
+    /// A killed worker stays: the one case in which a process is left, until the kernel lets go of it.
+    #[error(
+        "{worker} was killed and has not ended: it is in a call that cannot be interrupted; see \
+         `cat /proc/{pid}/stack` and `dmesg`, and go on when it is gone"
+    )]
+    Unkillable { worker: String, pid: Pid },
 }
 
 /// Runs `program` once.
 ///
 /// # Errors
-/// [`RepetitionError`], with no process and no segment left.
+/// [`RepetitionError`], with no segment left, and no process but an [`Unkillable`](RepetitionError::Unkillable) one.
 pub(crate) fn run(
     program: &Program,
     rate: TickRate,
@@ -64,23 +73,21 @@ fn traces(program: &Program, provision: &mut Provision, children: &[Child]) -> R
 }
 
 fn explain(stop: Stop, program: &Program, provision: &mut Provision, mut children: Vec<Child>) -> RepetitionError {
-    let state = |provision: &Provision, child: &Child| supervise::state_of(program, &provision.segment, child.index);
+    // All have been told to leave or killed: reaped here, so that every report is whole.
+    if let Some(stays) = children.iter_mut().find_map(|child| (!child.reap()).then_some(child)) {
+        return RepetitionError::Unkillable { worker: stays.name.clone(), pid: stays.pid };
+    }
     match stop {
         Stop::Interrupted => RepetitionError::Interrupted,
         Stop::Stuck(who) => RepetitionError::Stuck(who),
-        Stop::Ended { nth, how } => {
-            let state = state(provision, &children[nth]);
-            // All have been told to leave or killed: reaped here, so that every report is whole.
-            for child in &mut children {
-                while child.poll_status().is_none() {
-                    std::thread::sleep(std::time::Duration::from_millis(1));
-                }
+        Stop::Ended { nth, how } => match collect::failure_of(provision, &children) {
+            Some((nth, failure)) => worker_error(&children[nth], failure),
+            None => {
+                let Child { name, index, .. } = &children[nth];
+                let state = supervise::state_of(program, &provision.segment, *index);
+                RepetitionError::Ended { worker: name.clone(), how, state }
             }
-            match collect::failure_of(provision, &children) {
-                Some((nth, failure)) => worker_error(&children[nth], failure),
-                None => RepetitionError::Ended { worker: children[nth].name.clone(), how, state },
-            }
-        }
+        },
     }
 }
 

@@ -13,9 +13,11 @@ use shm_layout::Segment;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-/// From the start of the workers until all have attached.
-const ATTACH_TIME: Duration = Duration::from_secs(20);
-/// What a repetition may take beyond its window, warm-up and two of its longest passes.
+/// From the start of the workers until all have attached. With [`SLACK`] 25 s beyond the window, warm-up and two of the
+/// longest passes; a worker's own timer, which starts with it, allows 30 s beyond the same (`worker`'s lifeline). So
+/// the coordinator acts first, and says who was where; the timers are for when it cannot.
+const ATTACH_TIME: Duration = Duration::from_secs(15);
+/// From the release until all have ended, beyond the window, warm-up and two of the longest passes.
 const SLACK: Duration = Duration::from_secs(10);
 /// What workers get to leave by themselves when the repetition is given up, before they are killed.
 const LEAVE_TIME: Duration = Duration::from_millis(300);
