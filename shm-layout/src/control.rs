@@ -26,7 +26,6 @@ pub struct Control {
     pub(crate) published: CachePadded<Published>,
     pub(crate) ready: CachePadded<AtomicU32>,
     pub(crate) left: CachePadded<AtomicU32>,
-    pub(crate) attached: CachePadded<AtomicU32>,
 }
 
 #[repr(C)]
@@ -83,18 +82,6 @@ impl Control {
     pub fn must_stop(&self) -> bool {
         // Relaxed, no partner: it only ends a loop. Who goes on to read what others wrote asks `phase`.
         self.published.phase.load(Ordering::Relaxed) >= Phase::Stopped as u32
-    }
-
-    /// Notes that a worker has attached; returns how many have.
-    pub fn arrive_attached(&self) -> u32 {
-        // Relaxed, no partner: a count; what a worker did before is published by its byte on the ready pipe.
-        self.attached.fetch_add(1, Ordering::Relaxed) + 1
-    }
-
-    /// How many workers have attached.
-    pub fn attached(&self) -> u32 {
-        // Relaxed, no partner: see `arrive_attached`.
-        self.attached.load(Ordering::Relaxed)
     }
 
     /// Lets the workers go. Coordinator only, when all have attached.

@@ -13,15 +13,14 @@
 //!   48        8                  area_offset
 //!   56        8                  area_bytes
 //!   64        8                  ticks_per_ns_bits: an f64
-//! 128         512              Control
+//! 128         384              Control
 //!   0         4                  phase                             coordinator; the last worker to leave
 //!   4         4                  reserved
 //!   8         8                  open_ticks                        the last worker to arrive
 //!   16        8                  close_ticks                       the last worker to arrive
 //!   128       4                  ready                             each worker once
 //!   256       4                  left                              each worker once
-//!   384       4                  attached                          each worker once
-//! 640         256 x workers    Slot
+//! 512         256 x workers    Slot
 //!   0         4                  state                             its worker
 //!   4         4                  waits_for: lock index plus 1      its worker
 //!   8         8                  holds: a bit a lock               its worker
@@ -31,8 +30,8 @@
 //! next page   area_bytes       fields area: fields, locks          the workers' compiled loops; see `lock`
 //! ```
 //!
-//! What is written by different workers, or at different times, shares no 128-byte pair with anything else: the lab's
-//! own words never take part in what it measures.
+//! Control's three words, each slot's status and its court, and the fields area stand on 128-byte pairs of their own:
+//! the lab's own words never take part in what it measures.
 
 use crate::control::{Control, Published};
 use crate::header::Header;
@@ -57,14 +56,13 @@ const _: () = {
 };
 
 const _: () = {
-    assert!(size_of::<Control>() == 4 * PAIR && align_of::<Control>() == PAIR);
+    assert!(size_of::<Control>() == 3 * PAIR && align_of::<Control>() == PAIR);
     assert!(offset_of!(Control, published) == 0);
     assert!(offset_of!(Published, phase) == 0);
     assert!(offset_of!(Published, open_ticks) == 8);
     assert!(offset_of!(Published, close_ticks) == 16);
     assert!(offset_of!(Control, ready) == PAIR);
     assert!(offset_of!(Control, left) == 2 * PAIR);
-    assert!(offset_of!(Control, attached) == 3 * PAIR);
 };
 
 const _: () = {
@@ -123,7 +121,7 @@ mod tests {
         for workers in [0, 1, 2, 17, 128, u32::MAX] {
             let map = SegmentMap::new(workers, 100).unwrap();
             assert_eq!(map.control_offset, 128);
-            assert_eq!(map.slots_offset, map.control_offset + size_of::<Control>() as u64);
+            assert_eq!(map.slots_offset, 512);
             assert!(map.slots_offset + u64::from(workers) * 256 <= map.area_offset);
             assert_eq!(map.area_offset % 4096, 0);
             assert!(map.area_offset + 100 <= map.segment_bytes);
