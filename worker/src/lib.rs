@@ -65,7 +65,6 @@ fn live(arguments: &Arguments) -> Result<record::Trace, Failure> {
     let mut contender = probe::Contender::compile(mine)?;
     let mut context = Context::new(&segment, &program, mine);
     segment.slot(arguments.index).set_state(WorkerState::Attached);
-    segment.control().arrive_attached();
     handover::say_attached()?;
     wait_for_release(&segment)?;
 
