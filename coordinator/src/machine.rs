@@ -38,6 +38,16 @@ impl Machine {
         host::topology(&Root::system()).map_err(|error| error.to_string())
     }
 
+    /// Whether the clock's rate holds in every power state, where the processor says so or not.
+    pub(crate) fn invariant_clock(&self) -> Option<bool> {
+        self.facts.invariant_clock
+    }
+
+    /// Who limits this process's CPUs, as half a sentence.
+    pub(crate) fn cpu_limits(&self) -> String {
+        host::cpuset_of_self(&self.root)
+    }
+
     /// The machine's record, with what was stolen since [`Machine::read`].
     pub(crate) fn record(&self) -> record::Host {
         let now = host::stolen_ticks(&self.root);
