@@ -21,8 +21,8 @@ const AUTO_MOST: u32 = 10_000;
 /// look analyses everything, so that looking after every block would take time by the square of the blocks. A run may
 /// so be longer than it had to be by a fifth of its blocks; never than its budget.
 const AUTO_GROWTH: u32 = 4;
-/// Spreads the seeds of successive blocks over the word: 2^32 over the golden ratio, the multiplier of Fibonacci hashing
-/// (Knuth, The Art of Computer Programming 3, section 6.4).
+/// Spreads the seeds of successive blocks over the word: 2^32 over the golden ratio, the multiplier of Fibonacci
+/// hashing (Knuth, The Art of Computer Programming 3, section 6.4).
 const GOLDEN: u64 = 0x9e37_79b9;
 
 /// Who is told how far a campaign is. Called between windows only: what it does then evicts no worker.
@@ -115,11 +115,11 @@ impl Campaign<'_> {
         Ok(Measured { observations: seen.observations, findings, blocks, extended, watching_cost, ended_early })
     }
 
-    /// How many repetitions are planned at first: for `auto`, those of the first look.
+    /// How many repetitions are planned at first: for `auto`, those before the first look.
     pub(crate) fn planned_repetitions(&self) -> u64 {
         match self.plan.measure.repetitions {
             Repetitions::Fixed(blocks) => self.repetitions(0..blocks),
-            Repetitions::Auto => self.repetitions(0..1),
+            Repetitions::Auto => self.repetitions(0..AUTO_FIRST_LOOK),
         }
     }
 
@@ -152,8 +152,8 @@ impl Campaign<'_> {
                     return (done, Ok(()));
                 }
                 next_look = look_after(done);
+                watcher.extend(self.repetitions(done..next_look));
             }
-            watcher.extend(self.repetitions(done..done + 1));
         }
         (AUTO_MOST, Ok(()))
     }

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{
-    A_LONG_TIME, Bench, Worker, assert_gone, cpu_time, in_a_window, in_a_window_for, stderr, within, workers_of,
+    A_LONG_TIME, Bench, Worker, alone, assert_gone, cpu_time, in_a_window, in_a_window_for, stderr, within, workers_of,
 };
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -39,6 +39,7 @@ fn signal(pid: i32, signal: Signal) {
 
 #[test]
 fn a_killed_worker_ends_the_run_with_its_name_within_two_seconds() {
+    let _alone = alone();
     let mut text = String::new();
     // On a busy machine a worker may still be at its probes: then it is killed later.
     for used in [200, 1_000, 5_000].map(Duration::from_millis) {
@@ -62,6 +63,7 @@ fn a_killed_worker_ends_the_run_with_its_name_within_two_seconds() {
 
 #[test]
 fn a_killed_coordinator_takes_its_workers_with_it() {
+    let _alone = alone();
     let bench = Bench::new(LONG);
     let (mut child, workers) = in_a_window(bench.run());
     signal(child.id() as i32, Signal::SIGKILL);
@@ -71,6 +73,7 @@ fn a_killed_coordinator_takes_its_workers_with_it() {
 
 #[test]
 fn an_interrupt_ends_the_run_with_130() {
+    let _alone = alone();
     let bench = Bench::new(LONG);
     let (child, workers) = in_a_window(bench.run());
     // A terminal sends it to the whole group: workers must leave it to their coordinator.
@@ -89,6 +92,7 @@ fn an_interrupt_ends_the_run_with_130() {
 
 #[test]
 fn what_was_complete_is_on_disk_after_an_interrupt() {
+    let _alone = alone();
     let bench = Bench::new(&common::QUICK.replace("repetitions = 3", "repetitions = 10000"));
     let child = bench.run().stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let first = within(A_LONG_TIME, "a repetition", || workers_of(child.id()).pop());
@@ -106,6 +110,7 @@ fn what_was_complete_is_on_disk_after_an_interrupt() {
 
 #[test]
 fn a_wait_that_is_not_ended_in_the_window_is_an_error_naming_role_and_step() {
+    let _alone = alone();
     // A post in a million passes of at least a millisecond each: none falls into a window of 20 ms.
     let scenario = r#"
 title = "Starved"
@@ -131,8 +136,8 @@ loop = ["wait word"]
     assert!(!text.contains("did not end in its time"), "the worker left by itself: {text}");
 }
 
-/// What the two workers of the repetition left in which the first was stopped for a sixth of the window, by the signal's
-/// own clock: how long it stood at least.
+/// One repetition in which a worker was stopped for a sixth of the window: how long it stood at least, what the two
+/// workers left, and the pid of the stopped one.
 fn stopped_in_a_window_of(seconds: u32) -> (Duration, Vec<record::Observation>, i32) {
     let scenario = common::QUICK
         .replace("window = \"20ms\"", &format!("window = \"{seconds}s\""))
@@ -156,6 +161,7 @@ fn stopped_in_a_window_of(seconds: u32) -> (Duration, Vec<record::Observation>, 
 
 #[test]
 fn a_stopped_worker_is_masked_and_the_figure_stays() {
+    let _alone = alone();
     // The stop stands for a stretch in which the host or another process had the CPU. A machine so busy that the stop
     // fell beside the window gets a longer one.
     let masked = |&seconds: &u32| {
@@ -175,6 +181,7 @@ fn a_stopped_worker_is_masked_and_the_figure_stays() {
 
 #[test]
 fn a_table_that_nobody_reads_can_be_interrupted() {
+    let _alone = alone();
     let bench = Bench::new(common::QUICK);
     let (read_end, write_end) = nix::unistd::pipe().unwrap();
     // A page: less than the JSON, so that writing it blocks.

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Bench, QUICK, coordinator, stderr, stdout};
+use common::{Bench, QUICK, alone, coordinator, stderr, stdout};
 use record::Run;
 use serde_json::Value;
 
@@ -30,6 +30,7 @@ fn is_done(code: Option<i32>) -> bool {
 
 #[test]
 fn a_run_leaves_the_contracts_files_and_prints_the_same_json() {
+    let _alone = alone();
     let bench = Bench::new(QUICK);
     let output = bench.run().args(["--json", "--seed", "7", "--quiet"]).output().unwrap();
     assert!(is_done(output.status.code()), "{:?}: {}", output.status, stderr(&output));
@@ -51,7 +52,7 @@ fn a_run_leaves_the_contracts_files_and_prints_the_same_json() {
     assert_eq!(full("packed"), 2 * run.method.blocks);
     assert_eq!((full("solo:counter"), full("unshared:packed")), (2, 4));
     for observation in &run.observations {
-        assert!(observation.passes > 0 && observation.window_ns > 0.0, "{observation:?}");
+        assert!(observation.passes > 0 || !observation.spoiled.is_empty(), "{observation:?}");
         assert!(observation.kept_ns <= observation.window_ns * 1.001, "{observation:?}");
         assert!(observation.kept_passes <= observation.passes && observation.lost_ns >= 0.0, "{observation:?}");
         assert!(observation.counters.contains_key("l1d_load_misses"));
@@ -63,12 +64,14 @@ fn a_run_leaves_the_contracts_files_and_prints_the_same_json() {
 
 #[test]
 fn workers_are_pinned_apart_and_layouts_are_where_they_say() {
+    let _alone = alone();
     let bench = Bench::new(QUICK);
     let output = bench.run().args(["--json", "--quiet"]).output().unwrap();
     let run: Run = serde_json::from_slice(&output.stdout).unwrap();
     let packed = &run.arms[0];
-    assert_eq!(packed.workers.len(), 2);
-    assert_ne!(packed.workers[0].cpu, packed.workers[1].cpu);
+    let first: Vec<_> = run.observations.iter().filter(|o| o.arm == "packed" && o.block == 0).collect();
+    assert_eq!(first.len(), 2);
+    assert_ne!(first[0].cpu, first[1].cpu);
     let offsets: Vec<(u64, u64)> = packed.layout.iter().map(|row| (row.offset, row.line)).collect();
     assert_eq!(offsets, [(0, 0), (8, 0)]);
     let apart: Vec<(u64, u64)> = run.arms[1].layout.iter().map(|row| (row.offset, row.line)).collect();
@@ -77,11 +80,12 @@ fn workers_are_pinned_apart_and_layouts_are_where_they_say() {
 
 #[test]
 fn the_table_is_readable_and_ends_with_how_to_repeat_it() {
+    let _alone = alone();
     let bench = Bench::new(QUICK);
     let output = bench.run().args(["--seed", "7"]).output().unwrap();
     assert!(is_done(output.status.code()), "{}", stderr(&output));
     let text = stdout(&output);
-    for part in ["packed", "padded", "ns/op", "one way", "results", "--seed 7"] {
+    for part in ["packed", "padded", "ns/op", "results", "--seed 7"] {
         assert!(text.contains(part), "{part:?} is not in:\n{text}");
     }
     assert!(!text.contains('\u{1b}'), "no colour into a pipe");
@@ -111,19 +115,23 @@ fn show_code_prints_the_loop_with_its_steps() {
 
 #[test]
 fn a_lock_excludes_and_its_waits_are_told() {
+    let _alone = alone();
     let scenario = QUICK
         .replace("[[role]]", "[field.total]\ntype = \"u64\"\n[lock.m]\n[[role]]")
         .replace("loop = [\"bump hits[me]\"]", "loop = [\"lock m\", \"bump total\", \"unlock m\"]");
-    // In a short window on a busy machine the two may never have met: then a longer one is asked for.
+    // In a short window on a busy machine the two may never meet, and every repetition may be spoiled: then a longer one
+    // is asked for, and what stands in observations counts.
     let met = |window: &&str| {
         let bench = Bench::new(&scenario);
-        let output = bench.run().args(["--json", "--quiet", "--window", window]).output().unwrap();
+        let output = bench.run().args(["--json", "--quiet", "--only", "packed", "--window", window]).output().unwrap();
         assert!(is_done(output.status.code()), "{}", stderr(&output));
         let run: Run = serde_json::from_slice(&output.stdout).unwrap();
-        assert_lock_is_told(&run.arms[0].locks[0]);
-        run.arms[0].locks[0].handoffs > 0 && run.arms[0].locks[0].contended > 0
+        run.arms[0].locks.iter().for_each(assert_lock_is_told);
+        let shared = run.observations.iter().filter(|o| o.arm == "packed").flat_map(|o| &o.locks);
+        let (contended, handoffs) = shared.fold((0, 0), |sum, lock| (sum.0 + lock.contended, sum.1 + lock.handoffs));
+        contended > 0 && handoffs > 0
     };
-    assert!(["20ms", "200ms", "2s"].iter().any(met), "nobody ever waited");
+    assert!(["20ms", "200ms", "1s"].iter().any(met), "nobody ever waited");
 }
 
 fn assert_lock_is_told(lock: &record::LockSummary) {
@@ -138,6 +146,7 @@ fn assert_lock_is_told(lock: &record::LockSummary) {
 
 #[test]
 fn a_hand_over_makes_equal_passes_on_both_sides() {
+    let _alone = alone();
     let scenario = r#"
 title = "Ping"
 question = "How long is a round trip?"
@@ -175,6 +184,7 @@ loop = ["wait ping", "post pong"]
 
 #[test]
 fn workers_that_share_a_cpu_have_no_mask() {
+    let _alone = alone();
     let bench = Bench::new(
         &QUICK
             .replace("[measure]", "oversubscribe = true\n[measure]")
@@ -235,6 +245,7 @@ fn a_closed_pipe_is_quiet() {
 
 #[test]
 fn names_that_are_no_utf_8_are_no_panic() {
+    let _alone = alone();
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt;
     let bench = Bench::new(QUICK);

@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// A scenario that is quick: two workers, two layouts.
@@ -86,6 +87,13 @@ pub(crate) fn skip(what: &str) {
 
 pub(crate) fn is_root() -> bool {
     nix::unistd::geteuid().is_root()
+}
+
+/// Held by a test that measures: two runs at once take each other's CPUs, and both would be spoiled.
+pub(crate) fn alone() -> MutexGuard<'static, ()> {
+    static MEASURING: Mutex<()> = Mutex::new(());
+    // A test that failed leaves nothing behind that the next one could trip over.
+    MEASURING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A worker process of one coordinator, found in procfs.

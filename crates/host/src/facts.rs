@@ -20,8 +20,8 @@ pub struct Facts {
     pub line_bytes: u32,
     /// `/proc/sys/kernel/perf_event_paranoid`; `None` where this kernel has no perf events.
     pub perf_event_paranoid: Option<i32>,
-    /// Whether the clock that a worker reads ticks at one rate in every power state: on x86 where the processor has both
-    /// `constant_tsc` and `nonstop_tsc`, on Arm always. `None` where neither is known.
+    /// Whether the clock that a worker reads ticks at one rate in every power state: on x86 where the processor has
+    /// both `constant_tsc` and `nonstop_tsc`, on Arm always. `None` where the kernel says neither.
     pub invariant_clock: Option<bool>,
 }
 
