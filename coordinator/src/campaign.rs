@@ -1,6 +1,7 @@
 //! The campaign: blocks of repetitions. Each block runs every arm once, in a seeded random order of its own, so that
 //! slow drift of the machine falls on all arms alike.
 
+use crate::launch::name_of;
 use crate::machine::Machine;
 use crate::repetition::{self, RepetitionError};
 use crate::signals::Signals;
@@ -68,6 +69,12 @@ struct Seen {
 pub(crate) enum RunError {
     #[error("arm `{arm}`, block {block}: {error}")]
     Repetition { arm: String, block: u32, error: RepetitionError },
+    /// Whatever the repetition died of, this is why.
+    #[error(
+        "arm `{arm}`, block {block}: the CPU of {workers} was taken away during the run: for this process, {limits}; \
+         choose other CPUs with `--cpus`, or have it given back and run again (seen as: {error})"
+    )]
+    CpuTaken { arm: String, block: u32, workers: String, limits: String, error: RepetitionError },
     #[error(
         "arm `{arm}`: role `{role}` (worker {worker}) completed no pass in the window of {window}{at}: lengthen \
          `[measure] window`, or see whether another role does what that step waits for"
@@ -181,9 +188,24 @@ impl Campaign<'_> {
     fn repetition(&self, program: &Program, block: u32) -> Result<Vec<Trace>, RunError> {
         let node = self.machine.memory_node(program, self.plan.measure.headline_role);
         let traces = repetition::run(program, self.machine.rate, node, self.signals)
-            .map_err(|error| RunError::Repetition { arm: program.arm.clone(), block, error })?;
+            .map_err(|error| self.why(program, block, error))?;
         self.check_passes(program, &traces)?;
         Ok(traces)
+    }
+
+    /// A repetition dies in many ways of a CPU that a cpuset takes away in its middle: its workers then share another,
+    /// and what took microseconds takes a scheduler's turn.
+    fn why(&self, program: &Program, block: u32, error: RepetitionError) -> RunError {
+        let arm = program.arm.clone();
+        let lost = match error {
+            RepetitionError::Interrupted => Vec::new(),
+            _ => self.machine.workers_without_cpu(program),
+        };
+        if lost.is_empty() {
+            return RunError::Repetition { arm, block, error };
+        }
+        let workers = lost.into_iter().map(name_of).collect::<Vec<_>>().join(", ");
+        RunError::CpuTaken { arm, block, workers, limits: self.machine.cpu_limits(), error }
     }
 
     fn analyse(&self, observations: &mut [Observation]) -> Findings {

@@ -87,12 +87,13 @@ fn a_cpu_taken_away_in_the_middle_ends_the_run_with_the_worker_and_the_cure() {
     let first = within(A_LONG_TIME, "a repetition", || workers_of(child.id()).pop());
     within(A_LONG_TIME, "the next one", || workers_of(child.id()).pop().filter(|w| w.segment != first.segment));
     cpuset.allow("0").unwrap();
-    // The repetition that it falls into ends by itself; in the next one worker 1 has no CPU to go to.
+    // Whether worker 1 finds no CPU to pin itself to, or has to share another in the middle of a probe.
     within(A_LONG_TIME, "the end of the run", || child.try_wait().unwrap());
     let output = child.wait_with_output().unwrap();
     let text = stderr(&output);
     assert_eq!(output.status.code(), Some(1), "{text}");
-    assert!(text.contains("worker 1 (role `counter`, CPU 1)") && text.contains("CPU 1 was taken away"), "{text}");
-    assert!(text.contains("cpuset") && text.contains("--cpus"), "the cure: {text}");
+    assert!(text.contains("the CPU of worker 1 (role `counter`, CPU 1) was taken away during the run"), "{text}");
+    let name = cpuset.0.file_name().unwrap().to_str().unwrap();
+    assert!(text.contains(&format!("its cpuset /{name} allows 0")) && text.contains("--cpus"), "the cure: {text}");
     assert!(bench.only_result().join("run.json").exists(), "complete repetitions are on disk");
 }
