@@ -74,7 +74,7 @@ pub(crate) enum RunError {
         "arm `{arm}`, block {block}: the CPU of {workers} was taken away during the run: for this process, {limits}; \
          choose other CPUs with `--cpus`, or have it given back and run again (seen as: {error})"
     )]
-    CpuTaken { arm: String, block: u32, workers: String, limits: String, error: RepetitionError },
+    CpuTaken { arm: String, block: u32, workers: String, limits: String, error: Box<RepetitionError> },
     #[error(
         "arm `{arm}`: role `{role}` (worker {worker}) completed no pass in the window of {window}{at}: lengthen \
          `[measure] window`, or see whether another role does what that step waits for"
@@ -205,7 +205,7 @@ impl Campaign<'_> {
             return RunError::Repetition { arm, block, error };
         }
         let workers = lost.into_iter().map(name_of).collect::<Vec<_>>().join(", ");
-        RunError::CpuTaken { arm, block, workers, limits: self.machine.cpu_limits(), error }
+        RunError::CpuTaken { arm, block, workers, limits: self.machine.cpu_limits(), error: Box::new(error) }
     }
 
     fn analyse(&self, observations: &mut [Observation]) -> Findings {
