@@ -1,9 +1,9 @@
 //! The campaign: blocks of repetitions. Each block runs every arm once, in a seeded random order of its own, so that
 //! slow drift of the machine falls on all arms alike.
 
+use crate::launch::name_of;
 use crate::machine::Machine;
 use crate::repetition::{self, RepetitionError};
-use crate::report::progress::Progress;
 use crate::signals::Signals;
 use analysis::{Clock, Findings};
 use plan::{ArmKind, Bound, Plan, Program, Repetitions};
@@ -17,6 +17,24 @@ use std::time::Instant;
 const AUTO_FIRST_LOOK: u32 = 6;
 /// Blocks that `repetitions = "auto"` never exceeds.
 const AUTO_MOST: u32 = 10_000;
+
+/// `repetitions = "auto"` looks again once there are a quarter more blocks than at its last look, at least one: each
+/// look analyses everything, so that looking after every block would take time by the square of the blocks. A run may
+/// so be longer than it had to be by a fifth of its blocks; never than its budget.
+const AUTO_GROWTH: u32 = 4;
+/// Spreads the seeds of successive blocks over the word: 2^32 over the golden ratio, the multiplier of Fibonacci
+/// hashing (Knuth, The Art of Computer Programming 3, section 6.4).
+const GOLDEN: u64 = 0x9e37_79b9;
+
+/// Who is told how far a campaign is. Called between windows only: what it does then evicts no worker.
+pub(crate) trait Observer {
+    /// What is done now: `measuring`, `analysing`.
+    fn phase(&mut self, phase: &str);
+    /// A repetition is complete: all its workers.
+    fn repetition(&mut self, workers: &[Observation]);
+    /// So many repetitions more than was thought.
+    fn extend(&mut self, more: u64);
+}
 
 /// What a campaign works with.
 pub(crate) struct Campaign<'a> {
@@ -51,6 +69,12 @@ struct Seen {
 pub(crate) enum RunError {
     #[error("arm `{arm}`, block {block}: {error}")]
     Repetition { arm: String, block: u32, error: RepetitionError },
+    /// Whatever the repetition died of, this is why.
+    #[error(
+        "arm `{arm}`, block {block}: the CPU of {workers} was taken away during the run: for this process, {limits}; \
+         choose other CPUs with `--cpus`, or have it given back and run again (seen as: {error})"
+    )]
+    CpuTaken { arm: String, block: u32, workers: String, limits: String, error: Box<RepetitionError> },
     #[error(
         "arm `{arm}`: role `{role}` (worker {worker}) completed no pass in the window of {window}{at}: lengthen \
          `[measure] window`, or see whether another role does what that step waits for"
@@ -69,26 +93,27 @@ impl Campaign<'_> {
     ///
     /// # Errors
     /// Where it ended before any repetition was complete; later, [`Measured::ended_early`] says so.
-    pub(crate) fn measure(&self, progress: &mut Progress) -> Result<Measured, RunError> {
+    pub(crate) fn measure(&self, watcher: &mut dyn Observer) -> Result<Measured, RunError> {
+        watcher.phase("measuring");
         let mut seen = Seen::default();
         let mut extended = false;
         let (mut blocks, outcome) = match self.plan.measure.repetitions {
-            Repetitions::Fixed(blocks) => (blocks, self.blocks(0..blocks, &mut seen, progress)),
-            Repetitions::Auto => self.until_precise(&mut seen, progress),
+            Repetitions::Fixed(blocks) => (blocks, self.blocks(0..blocks, &mut seen, watcher)),
+            Repetitions::Auto => self.until_precise(&mut seen, watcher),
         };
         let mut ended_early = match outcome {
             Err(error) if seen.observations.is_empty() => return Err(error),
             outcome => outcome.err(),
         };
-        progress.phase("analysing");
+        watcher.phase("analysing");
         let mut findings = self.analyse(&mut seen.observations);
         let may_extend = matches!(self.plan.measure.repetitions, Repetitions::Fixed(_)) && ended_early.is_none();
         let more = blocks / 2;
         if may_extend && !findings.conclusive && more > 0 {
-            progress.phase("extending by half: noise hid the answer");
-            progress.extend(self.repetitions(blocks..blocks + more));
+            watcher.phase("extending by half: noise hid the answer");
+            watcher.extend(self.repetitions(blocks..blocks + more));
             extended = true;
-            ended_early = self.blocks(blocks..blocks + more, &mut seen, progress).err();
+            ended_early = self.blocks(blocks..blocks + more, &mut seen, watcher).err();
             blocks += more;
             findings = self.analyse(&mut seen.observations);
         }
@@ -97,11 +122,11 @@ impl Campaign<'_> {
         Ok(Measured { observations: seen.observations, findings, blocks, extended, watching_cost, ended_early })
     }
 
-    /// How many repetitions are planned at first: for `auto`, those of the first look.
+    /// How many repetitions are planned at first: for `auto`, those before the first look.
     pub(crate) fn planned_repetitions(&self) -> u64 {
         match self.plan.measure.repetitions {
             Repetitions::Fixed(blocks) => self.repetitions(0..blocks),
-            Repetitions::Auto => self.repetitions(0..1),
+            Repetitions::Auto => self.repetitions(0..AUTO_FIRST_LOOK),
         }
     }
 
@@ -117,34 +142,42 @@ impl Campaign<'_> {
         })
     }
 
-    fn until_precise(&self, seen: &mut Seen, progress: &mut Progress) -> (u32, Result<(), RunError>) {
+    fn until_precise(&self, seen: &mut Seen, watcher: &mut dyn Observer) -> (u32, Result<(), RunError>) {
         let start = Instant::now();
+        let mut next_look = AUTO_FIRST_LOOK;
         for block in 0..AUTO_MOST {
-            if let Err(error) = self.blocks(block..block + 1, seen, progress) {
+            if let Err(error) = self.blocks(block..block + 1, seen, watcher) {
                 return (block, Err(error));
             }
             let done = block + 1;
-            let precise = |seen: &mut Seen| {
-                self.analyse(&mut seen.observations).precision_reached.is_some_and(|p| p <= self.plan.measure.precision)
-            };
-            if start.elapsed() >= self.plan.measure.budget.duration() || done >= AUTO_FIRST_LOOK && precise(seen) {
+            if start.elapsed() >= self.plan.measure.budget.duration() {
                 return (done, Ok(()));
             }
-            progress.extend(self.repetitions(done..done + 1));
+            if done == next_look {
+                let reached = self.analyse(&mut seen.observations).precision_reached;
+                if reached.is_some_and(|reached| reached <= self.plan.measure.precision) {
+                    return (done, Ok(()));
+                }
+                next_look = look_after(done);
+                watcher.extend(self.repetitions(done..next_look));
+            }
         }
         (AUTO_MOST, Ok(()))
     }
 
-    fn blocks(&self, blocks: std::ops::Range<u32>, seen: &mut Seen, progress: &mut Progress) -> Result<(), RunError> {
+    fn blocks(
+        &self,
+        blocks: std::ops::Range<u32>,
+        seen: &mut Seen,
+        watcher: &mut dyn Observer,
+    ) -> Result<(), RunError> {
         for block in blocks {
             let mut order: Vec<&Program> = self.programs(block).collect();
-            order.shuffle(&mut SmallRng::seed_from_u64(
-                self.seed.wrapping_add(u64::from(block)).wrapping_mul(0x9e37_79b9),
-            ));
+            order.shuffle(&mut SmallRng::seed_from_u64(self.seed.wrapping_add(u64::from(block)).wrapping_mul(GOLDEN)));
             for program in order {
                 let traces = self.repetition(program, block)?;
                 let observations = analysis::observe(&program.arm, block, program, &traces, self.clock());
-                progress.repetition(&observations);
+                watcher.repetition(&observations);
                 seen.watching.extend(analysis::watching_share(&traces));
                 seen.observations.extend(observations);
             }
@@ -155,9 +188,24 @@ impl Campaign<'_> {
     fn repetition(&self, program: &Program, block: u32) -> Result<Vec<Trace>, RunError> {
         let node = self.machine.memory_node(program, self.plan.measure.headline_role);
         let traces = repetition::run(program, self.machine.rate, node, self.signals)
-            .map_err(|error| RunError::Repetition { arm: program.arm.clone(), block, error })?;
+            .map_err(|error| self.why(program, block, error))?;
         self.check_passes(program, &traces)?;
         Ok(traces)
+    }
+
+    /// A repetition dies in many ways of a CPU that a cpuset takes away in its middle: its workers then share another,
+    /// and what took microseconds takes a scheduler's turn.
+    fn why(&self, program: &Program, block: u32, error: RepetitionError) -> RunError {
+        let arm = program.arm.clone();
+        let lost = match error {
+            RepetitionError::Interrupted => Vec::new(),
+            _ => self.machine.workers_without_cpu(program),
+        };
+        if lost.is_empty() {
+            return RunError::Repetition { arm, block, error };
+        }
+        let workers = lost.into_iter().map(name_of).collect::<Vec<_>>().join(", ");
+        RunError::CpuTaken { arm, block, workers, limits: self.machine.cpu_limits(), error: Box::new(error) }
     }
 
     fn analyse(&self, observations: &mut [Observation]) -> Findings {
@@ -178,5 +226,25 @@ impl Campaign<'_> {
 
     fn clock(&self) -> Clock {
         Clock { ticks_per_ns: self.machine.rate.ticks_per_ns }
+    }
+}
+
+/// After how many blocks to look again, having looked after `done`.
+fn look_after(done: u32) -> u32 {
+    done + (done / AUTO_GROWTH).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looks_grow_apart_so_that_their_cost_stays_a_share_of_the_run() {
+        let looks: Vec<u32> = std::iter::successors(Some(AUTO_FIRST_LOOK), |done| Some(look_after(*done)))
+            .take_while(|n| *n <= 10_000)
+            .collect();
+        assert_eq!(looks[..5], [6, 7, 8, 10, 12]);
+        let blocks_analysed: u32 = looks.iter().sum();
+        assert!(blocks_analysed < 6 * 10_000, "each look reads all blocks so far: {blocks_analysed}");
     }
 }

@@ -22,7 +22,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run a scenario and say what was seen
     #[command(
-        after_help = "Example: coordinator run scenarios/false_sharing.toml --repetitions 5 --only packed --only padded-64"
+        after_help = "Example: coordinator run scenarios/false_sharing.toml --repetitions 5 --only packed --only \
+                      padded-64"
     )]
     Run(RunOptions),
     /// Check scenario files without running them

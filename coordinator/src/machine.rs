@@ -38,6 +38,23 @@ impl Machine {
         host::topology(&Root::system()).map_err(|error| error.to_string())
     }
 
+    /// Whether the clock's rate holds in every power state, where the processor says so or not.
+    pub(crate) fn invariant_clock(&self) -> Option<bool> {
+        self.facts.invariant_clock
+    }
+
+    /// Workers whose CPU this process may not use any more, by now; none where that cannot be read.
+    pub(crate) fn workers_without_cpu<'a>(&self, program: &'a plan::Program) -> Vec<&'a plan::WorkerProgram> {
+        let Ok(now) = host::topology(&self.root) else { return Vec::new() };
+        let usable = |cpu| now.cpu(cpu).is_some_and(|cpu| cpu.usable);
+        program.workers.iter().filter(|worker| !usable(worker.cpu)).collect()
+    }
+
+    /// Who limits this process's CPUs, as half a sentence.
+    pub(crate) fn cpu_limits(&self) -> String {
+        host::cpuset_of_self(&self.root)
+    }
+
     /// The machine's record, with what was stolen since [`Machine::read`].
     pub(crate) fn record(&self) -> record::Host {
         let now = host::stolen_ticks(&self.root);

@@ -19,9 +19,10 @@ use cli::{Cli, Command};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().collect();
-    if arguments.get(1).is_some_and(|first| first == worker::WORKER_ARGUMENT) {
-        return worker::main(&arguments[2..]);
+    let mut arguments = std::env::args_os().skip(1);
+    if arguments.next().is_some_and(|first| first == worker::WORKER_ARGUMENT) {
+        let own: Vec<String> = arguments.map(|argument| argument.to_string_lossy().into_owned()).collect();
+        return worker::main(&own);
     }
     let cli = Cli::parse();
     let colour = report::style::colour(cli.colour);

@@ -2,22 +2,31 @@
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signal::{SigSet, SigmaskHow, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// SIGINT, SIGTERM and SIGHUP, blocked and readable. Workers start with an empty mask of their own.
-pub(crate) struct Signals(SignalFd);
+/// SIGINT, SIGTERM and SIGHUP, blocked and readable, as long as this lives: so long workers and a segment must be
+/// cleaned up after. Dropped, it restores the thread's mask, and a signal that is still pending acts as it would have.
+/// Workers start with an empty mask of their own.
+pub(crate) struct Signals {
+    descriptor: SignalFd,
+    mask_before: SigSet,
+}
 
 impl Signals {
-    /// Blocks the signals for this thread. Before any other thread is made.
+    /// Blocks the signals for this thread. No other thread may be alive then, or it would take the signals.
+    ///
+    /// # Errors
+    /// Where the kernel gives no descriptor; the mask is as before then.
     pub(crate) fn block() -> Result<Signals, Errno> {
         let mut mask = SigSet::empty();
         for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
             mask.add(signal);
         }
-        mask.thread_block()?;
-        Ok(Signals(SignalFd::with_flags(&mask, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?))
+        let descriptor = SignalFd::with_flags(&mask, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
+        let mask_before = mask.thread_swap_mask(SigmaskHow::SIG_BLOCK)?;
+        Ok(Signals { descriptor, mask_before })
     }
 
     /// Whether one has come. It stays pending.
@@ -25,10 +34,48 @@ impl Signals {
         let mut fds = [PollFd::new(self.as_fd(), PollFlags::POLLIN)];
         matches!(poll(&mut fds, PollTimeout::ZERO), Ok(1))
     }
+
+    /// Takes what is pending, so that it does not act a second time, and says whether there was any.
+    pub(crate) fn take(&self) -> bool {
+        let mut any = false;
+        while let Ok(Some(_)) = self.descriptor.read_signal() {
+            any = true;
+        }
+        any
+    }
+}
+
+impl Drop for Signals {
+    fn drop(&mut self) {
+        // It fails for an unknown `how` alone (pthread_sigmask(3)).
+        let _ = self.mask_before.thread_set_mask();
+    }
 }
 
 impl AsFd for Signals {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        self.descriptor.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nix::sys::signal::raise;
+
+    #[test]
+    fn the_mask_is_as_before_once_nobody_looks_any_more() {
+        // A thread of its own: `raise` reaches the calling thread alone, and so does the mask.
+        let outcome = std::thread::spawn(|| {
+            let before = SigSet::thread_get_mask().unwrap();
+            let signals = Signals::block().unwrap();
+            assert!(!signals.pending() && !signals.take());
+            raise(Signal::SIGHUP).unwrap();
+            assert!(signals.pending(), "looking does not take it");
+            assert!(signals.take() && !signals.pending(), "taken, it will not act");
+            drop(signals);
+            assert_eq!(SigSet::thread_get_mask().unwrap(), before);
+        });
+        outcome.join().unwrap();
     }
 }

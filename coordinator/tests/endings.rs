@@ -2,9 +2,16 @@
 
 mod common;
 
-use common::{Bench, Worker, assert_gone, in_a_window, stderr, workers_of};
+use common::{
+    A_LONG_TIME, Bench, Worker, alone, assert_gone, cpu_time, in_a_window, in_a_window_for, stderr, within, workers_of,
+};
+use nix::fcntl::{FcntlArg, fcntl};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use std::os::fd::AsFd;
+use std::os::unix::process::ExitStatusExt;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 /// One window that is long enough to be hit in its middle.
@@ -32,50 +39,66 @@ fn signal(pid: i32, signal: Signal) {
 
 #[test]
 fn a_killed_worker_ends_the_run_with_its_name_within_two_seconds() {
-    let bench = Bench::new(LONG);
-    let (child, workers) = in_a_window(bench.run());
-    let victim: &Worker = workers.iter().find(|w| w.index == 1).unwrap();
-    let killed = Instant::now();
-    signal(victim.pid, Signal::SIGKILL);
-    let output = child.wait_with_output().unwrap();
-    assert!(killed.elapsed() < Duration::from_secs(2), "{:?}", killed.elapsed());
-    assert_eq!(output.status.code(), Some(1));
-    let text = stderr(&output);
-    assert!(text.contains("worker 1 (role `counter`, CPU ") && text.contains("was killed by SIGKILL"), "{text}");
-    assert!(text.contains("running passes"), "{text}");
-    assert_gone(&workers, Duration::from_secs(1));
+    let _alone = alone();
+    let mut text = String::new();
+    // On a busy machine a worker may still be at its probes: then it is killed later.
+    for used in [200, 1_000, 5_000].map(Duration::from_millis) {
+        let bench = Bench::new(LONG);
+        let (child, workers) = in_a_window_for(bench.run(), used);
+        let victim: &Worker = workers.iter().find(|w| w.index == 1).unwrap();
+        let killed = Instant::now();
+        signal(victim.pid, Signal::SIGKILL);
+        let output = child.wait_with_output().unwrap();
+        assert!(killed.elapsed() < Duration::from_secs(2), "{:?}", killed.elapsed());
+        assert_eq!(output.status.code(), Some(1));
+        text = stderr(&output);
+        assert!(text.contains("worker 1 (role `counter`, CPU ") && text.contains("was killed by SIGKILL"), "{text}");
+        assert_gone(&workers, A_LONG_TIME);
+        if text.contains("running passes") {
+            return;
+        }
+    }
+    panic!("the message does not say what the worker did: {text}");
 }
 
 #[test]
 fn a_killed_coordinator_takes_its_workers_with_it() {
+    let _alone = alone();
     let bench = Bench::new(LONG);
     let (mut child, workers) = in_a_window(bench.run());
     signal(child.id() as i32, Signal::SIGKILL);
     child.wait().unwrap();
-    assert_gone(&workers, Duration::from_secs(2));
+    assert_gone(&workers, A_LONG_TIME);
 }
 
 #[test]
 fn an_interrupt_ends_the_run_with_130() {
+    let _alone = alone();
     let bench = Bench::new(LONG);
     let (child, workers) = in_a_window(bench.run());
     // A terminal sends it to the whole group: workers must leave it to their coordinator.
     workers.iter().for_each(|w| signal(w.pid, Signal::SIGINT));
-    std::thread::sleep(Duration::from_millis(100));
-    assert_eq!(workers_of(child.id()).len(), 2, "workers ignore the interrupt");
+    let before: Vec<Duration> = workers.iter().map(|w| cpu_time(w.pid)).collect();
+    within(A_LONG_TIME, "workers ignore the interrupt and work on", || {
+        workers.iter().zip(&before).all(|(w, before)| cpu_time(w.pid) > *before).then_some(())
+    });
     signal(child.id() as i32, Signal::SIGINT);
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
     assert!(stderr(&output).contains("interrupted"));
-    assert_gone(&workers, Duration::from_secs(1));
+    assert_gone(&workers, A_LONG_TIME);
     assert!(!bench.results().exists(), "nothing was complete, so nothing is on disk");
 }
 
 #[test]
 fn what_was_complete_is_on_disk_after_an_interrupt() {
+    let _alone = alone();
     let bench = Bench::new(&common::QUICK.replace("repetitions = 3", "repetitions = 10000"));
-    let child = bench.run().stderr(std::process::Stdio::piped()).stdout(std::process::Stdio::piped()).spawn().unwrap();
-    std::thread::sleep(Duration::from_millis(1500));
+    let child = bench.run().stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let first = within(A_LONG_TIME, "a repetition", || workers_of(child.id()).pop());
+    within(A_LONG_TIME, "the next one, so that the first is complete", || {
+        workers_of(child.id()).pop().filter(|w| w.segment != first.segment)
+    });
     signal(child.id() as i32, Signal::SIGTERM);
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
@@ -87,6 +110,7 @@ fn what_was_complete_is_on_disk_after_an_interrupt() {
 
 #[test]
 fn a_wait_that_is_not_ended_in_the_window_is_an_error_naming_role_and_step() {
+    let _alone = alone();
     // A post in a million passes of at least a millisecond each: none falls into a window of 20 ms.
     let scenario = r#"
 title = "Starved"
@@ -105,39 +129,71 @@ name = "taker"
 loop = ["wait word"]
 "#;
     let bench = Bench::new(scenario);
-    let started = Instant::now();
     let output = bench.run().output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
     let text = stderr(&output);
     assert!(text.contains("role `taker`") && text.contains("`wait word`"), "{text}");
-    assert!(started.elapsed() < Duration::from_secs(15));
+    assert!(!text.contains("did not end in its time"), "the worker left by itself: {text}");
 }
 
-#[test]
-fn a_stopped_worker_is_masked_and_the_figure_stays() {
-    // The stop stands for a stretch in which the host or another process had the CPU.
+/// One repetition in which a worker was stopped for a sixth of the window: how long it stood at least, what the two
+/// workers left, and the pid of the stopped one.
+fn stopped_in_a_window_of(seconds: u32) -> (Duration, Vec<record::Observation>, i32) {
     let scenario = common::QUICK
-        .replace("window = \"20ms\"", "window = \"2s\"")
+        .replace("window = \"20ms\"", &format!("window = \"{seconds}s\""))
         .replace("repetitions = 3", "repetitions = 1\nbaselines = []");
     let bench = Bench::new(&scenario);
     let mut command = bench.run();
     command.args(["--only", "padded"]);
     let (child, workers) = in_a_window(command);
     signal(workers[0].pid, Signal::SIGSTOP);
-    std::thread::sleep(Duration::from_millis(300));
+    let stopped = Instant::now();
+    std::thread::sleep(Duration::from_secs(1) * seconds / 6);
+    let stood = stopped.elapsed();
     signal(workers[0].pid, Signal::SIGCONT);
-    let output = child.wait_with_output().unwrap();
+    child.wait_with_output().unwrap();
     let text = std::fs::read(bench.only_result().join("run.json")).unwrap();
     let run: record::Run = serde_json::from_slice(&text).unwrap();
-    let hit: Vec<_> = run.observations.iter().filter(|o| o.pid == Some(workers[0].pid)).collect();
-    assert_eq!(hit.len(), 1, "{}", stderr(&output));
-    let same_repetition = run.observations.iter().filter(|o| (&o.arm, o.block) == (&hit[0].arm, hit[0].block));
-    for observation in same_repetition {
-        assert!(observation.lost_ns >= 299e6, "worker {} lost {} ns", observation.worker, observation.lost_ns);
-        let kept = observation.kept_ns / observation.kept_passes as f64;
-        let whole = observation.window_ns / observation.passes as f64;
-        if observation.pid == Some(workers[0].pid) {
-            assert!(kept < 0.95 * whole, "the stopped worker's own figure leaves the stop out: {kept} against {whole}");
-        }
-    }
+    let hit = run.observations.iter().find(|o| o.pid == Some(workers[0].pid)).unwrap();
+    let same = run.observations.iter().filter(|o| (&o.arm, o.block) == (&hit.arm, hit.block));
+    (stood, same.cloned().collect(), workers[0].pid)
+}
+
+#[test]
+fn a_stopped_worker_is_masked_and_the_figure_stays() {
+    let _alone = alone();
+    // The stop stands for a stretch in which the host or another process had the CPU. A machine so busy that the stop
+    // fell beside the window gets a longer one.
+    let masked = |&seconds: &u32| {
+        let (stood, observations, victim) = stopped_in_a_window_of(seconds);
+        assert_eq!(observations.len(), 2);
+        observations.iter().all(|observation| {
+            let kept = observation.kept_ns / observation.kept_passes as f64;
+            let whole = observation.window_ns / observation.passes as f64;
+            println!("{seconds} s, stopped {stood:?}: lost {} ns, {kept} ns against {whole}", observation.lost_ns);
+            // The stop is left out of both workers' time, and of the stopped one's figure.
+            let figure_stays = observation.pid != Some(victim) || kept < 0.95 * whole;
+            observation.lost_ns >= 0.99 * stood.as_nanos() as f64 && figure_stays
+        })
+    };
+    assert!([2, 6, 20].iter().any(masked), "the stop was not masked");
+}
+
+#[test]
+fn a_table_that_nobody_reads_can_be_interrupted() {
+    let _alone = alone();
+    let bench = Bench::new(common::QUICK);
+    let (read_end, write_end) = nix::unistd::pipe().unwrap();
+    // A page: less than the JSON, so that writing it blocks.
+    fcntl(&write_end, FcntlArg::F_SETPIPE_SZ(4096)).unwrap();
+    let mut child = bench.run().args(["--json", "--quiet"]).stdout(write_end).spawn().unwrap();
+    within(A_LONG_TIME, "output", || {
+        let mut fds = [PollFd::new(read_end.as_fd(), PollFlags::POLLIN)];
+        matches!(poll(&mut fds, PollTimeout::ZERO), Ok(1)).then_some(())
+    });
+    assert!(child.try_wait().unwrap().is_none(), "it waits for the reader");
+    signal(child.id() as i32, Signal::SIGINT);
+    let ended = within(A_LONG_TIME, "the end", || child.try_wait().unwrap());
+    assert_eq!(ended.signal(), Some(Signal::SIGINT as i32), "{ended:?}");
+    assert!(bench.only_result().join("run.json").exists(), "what was measured is on disk before it is shown");
 }

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Bench, QUICK, coordinator, stderr, stdout};
+use common::{Bench, QUICK, alone, coordinator, stderr, stdout};
 use record::Run;
 use serde_json::Value;
 
@@ -30,6 +30,7 @@ fn is_done(code: Option<i32>) -> bool {
 
 #[test]
 fn a_run_leaves_the_contracts_files_and_prints_the_same_json() {
+    let _alone = alone();
     let bench = Bench::new(QUICK);
     let output = bench.run().args(["--json", "--seed", "7", "--quiet"]).output().unwrap();
     assert!(is_done(output.status.code()), "{:?}: {}", output.status, stderr(&output));
@@ -51,7 +52,7 @@ fn a_run_leaves_the_contracts_files_and_prints_the_same_json() {
     assert_eq!(full("packed"), 2 * run.method.blocks);
     assert_eq!((full("solo:counter"), full("unshared:packed")), (2, 4));
     for observation in &run.observations {
-        assert!(observation.passes > 0 && observation.window_ns > 15e6, "{observation:?}");
+        assert!(observation.passes > 0 || !observation.spoiled.is_empty(), "{observation:?}");
         assert!(observation.kept_ns <= observation.window_ns * 1.001, "{observation:?}");
         assert!(observation.kept_passes <= observation.passes && observation.lost_ns >= 0.0, "{observation:?}");
         assert!(observation.counters.contains_key("l1d_load_misses"));
@@ -63,12 +64,14 @@ fn a_run_leaves_the_contracts_files_and_prints_the_same_json() {
 
 #[test]
 fn workers_are_pinned_apart_and_layouts_are_where_they_say() {
+    let _alone = alone();
     let bench = Bench::new(QUICK);
     let output = bench.run().args(["--json", "--quiet"]).output().unwrap();
     let run: Run = serde_json::from_slice(&output.stdout).unwrap();
     let packed = &run.arms[0];
-    assert_eq!(packed.workers.len(), 2);
-    assert_ne!(packed.workers[0].cpu, packed.workers[1].cpu);
+    let first: Vec<_> = run.observations.iter().filter(|o| o.arm == "packed" && o.block == 0).collect();
+    assert_eq!(first.len(), 2);
+    assert_ne!(first[0].cpu, first[1].cpu);
     let offsets: Vec<(u64, u64)> = packed.layout.iter().map(|row| (row.offset, row.line)).collect();
     assert_eq!(offsets, [(0, 0), (8, 0)]);
     let apart: Vec<(u64, u64)> = run.arms[1].layout.iter().map(|row| (row.offset, row.line)).collect();
@@ -77,11 +80,12 @@ fn workers_are_pinned_apart_and_layouts_are_where_they_say() {
 
 #[test]
 fn the_table_is_readable_and_ends_with_how_to_repeat_it() {
+    let _alone = alone();
     let bench = Bench::new(QUICK);
     let output = bench.run().args(["--seed", "7"]).output().unwrap();
     assert!(is_done(output.status.code()), "{}", stderr(&output));
     let text = stdout(&output);
-    for part in ["packed", "padded", "ns/op", "one way", "results", "--seed 7"] {
+    for part in ["packed", "padded", "ns/op", "results", "--seed 7"] {
         assert!(text.contains(part), "{part:?} is not in:\n{text}");
     }
     assert!(!text.contains('\u{1b}'), "no colour into a pipe");
@@ -111,25 +115,38 @@ fn show_code_prints_the_loop_with_its_steps() {
 
 #[test]
 fn a_lock_excludes_and_its_waits_are_told() {
+    let _alone = alone();
     let scenario = QUICK
         .replace("[[role]]", "[field.total]\ntype = \"u64\"\n[lock.m]\n[[role]]")
         .replace("loop = [\"bump hits[me]\"]", "loop = [\"lock m\", \"bump total\", \"unlock m\"]");
-    let bench = Bench::new(&scenario);
-    let output = bench.run().args(["--json", "--quiet"]).output().unwrap();
-    assert!(is_done(output.status.code()), "{}", stderr(&output));
-    let run: Run = serde_json::from_slice(&output.stdout).unwrap();
-    let lock = &run.arms[0].locks[0];
+    // In a short window on a busy machine the two may never meet, and every repetition may be spoiled: then a longer one
+    // is asked for, and what stands in observations counts.
+    let met = |window: &&str| {
+        let bench = Bench::new(&scenario);
+        let output = bench.run().args(["--json", "--quiet", "--only", "packed", "--window", window]).output().unwrap();
+        assert!(is_done(output.status.code()), "{}", stderr(&output));
+        let run: Run = serde_json::from_slice(&output.stdout).unwrap();
+        run.arms[0].locks.iter().for_each(assert_lock_is_told);
+        let shared = run.observations.iter().filter(|o| o.arm == "packed").flat_map(|o| &o.locks);
+        let (contended, handoffs) = shared.fold((0, 0), |sum, lock| (sum.0 + lock.contended, sum.1 + lock.handoffs));
+        contended > 0 && handoffs > 0
+    };
+    assert!(["20ms", "200ms", "1s"].iter().any(met), "nobody ever waited");
+}
+
+fn assert_lock_is_told(lock: &record::LockSummary) {
     assert_eq!((lock.lock.as_str(), lock.kind.as_str()), ("m", "pthread"));
-    assert!(lock.acquisitions > 1_000 && lock.contended > 0 && lock.contended <= lock.acquisitions, "{lock:?}");
-    assert!(lock.handoffs > 0 && lock.longest_run >= 1 && lock.owner_died == 0, "{lock:?}");
-    let all = lock.wait_ns_all.unwrap();
-    assert_eq!(all.count + lock.waits_lost, lock.contended);
-    assert!(all.min > 0 && all.p50 <= all.p99 && all.p99 <= all.max);
+    assert!(lock.acquisitions > 0 && lock.contended <= lock.acquisitions, "{lock:?}");
+    assert!(lock.handoffs < lock.acquisitions && lock.longest_run >= 1 && lock.owner_died == 0, "{lock:?}");
+    let waits = lock.wait_ns_all.as_ref();
+    assert_eq!(waits.map_or(0, |all| all.count) + lock.waits_lost, lock.contended, "{lock:?}");
+    assert!(waits.is_none_or(|all| all.min > 0 && all.p50 <= all.p99 && all.p99 <= all.max), "{lock:?}");
     assert_eq!(lock.by_worker.iter().map(|w| w.acquisitions).sum::<u64>(), lock.acquisitions);
 }
 
 #[test]
 fn a_hand_over_makes_equal_passes_on_both_sides() {
+    let _alone = alone();
     let scenario = r#"
 title = "Ping"
 question = "How long is a round trip?"
@@ -149,9 +166,14 @@ name = "pong"
 loop = ["wait ping", "post pong"]
 "#;
     let bench = Bench::new(scenario);
-    let output = bench.run().args(["--json", "--quiet"]).output().unwrap();
-    assert!(is_done(output.status.code()), "{}", stderr(&output));
-    let run: Run = serde_json::from_slice(&output.stdout).unwrap();
+    // Where one side has no CPU for a whole window, the other waits in vain: a busy machine gets a longer window.
+    let measured = ["20ms", "200ms", "2s"].iter().find_map(|window| {
+        let output = bench.run().args(["--json", "--quiet", "--window", window]).output().unwrap();
+        let in_vain = stderr(&output).contains("completed no pass");
+        assert!(is_done(output.status.code()) || in_vain, "{}", stderr(&output));
+        (!in_vain).then(|| serde_json::from_slice::<Run>(&output.stdout).unwrap())
+    });
+    let run = measured.expect("a repetition in which the ball was passed");
     assert!(run.arms.iter().all(|arm| !arm.name.starts_with("solo") && !arm.name.starts_with("unshared")));
     for pair in run.observations.chunks(2) {
         let (ping, pong) = (pair[0].passes as f64, pair[1].passes as f64);
@@ -162,6 +184,7 @@ loop = ["wait ping", "post pong"]
 
 #[test]
 fn workers_that_share_a_cpu_have_no_mask() {
+    let _alone = alone();
     let bench = Bench::new(
         &QUICK
             .replace("[measure]", "oversubscribe = true\n[measure]")
@@ -218,4 +241,31 @@ fn a_closed_pipe_is_quiet() {
     drop(child.stdout.take());
     let output = child.wait_with_output().unwrap();
     assert!(output.stderr.is_empty(), "{}", stderr(&output));
+}
+
+#[test]
+fn names_that_are_no_utf_8_are_no_panic() {
+    let _alone = alone();
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+    let bench = Bench::new(QUICK);
+    let odd = bench.scenario().with_file_name(OsStr::from_bytes(b"odd\xff.toml"));
+    std::fs::copy(bench.scenario(), &odd).unwrap();
+    let mut run = coordinator();
+    run.arg("run").arg(&odd).arg("--out").arg(bench.results()).args(["--json", "--quiet", "--only", "packed"]);
+    let output = run.output().unwrap();
+    assert!(is_done(output.status.code()), "{:?} {}", output.status, stderr(&output));
+    let run: Run = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(run.command.contains("odd\u{fffd}.toml"), "{}", run.command);
+    let flag = coordinator().arg(OsStr::from_bytes(b"--\xff")).output().unwrap();
+    assert_eq!(flag.status.code(), Some(2), "{}", stderr(&flag));
+}
+
+#[test]
+fn claims_can_name_every_counter_and_no_other() {
+    let mut counted: Vec<&str> = counters::EVENTS.iter().map(|event| event.name).collect();
+    let mut claimed = scenario::schema::COUNTERS.to_vec();
+    counted.sort();
+    claimed.sort();
+    assert_eq!(claimed, counted);
 }

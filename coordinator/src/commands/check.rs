@@ -1,9 +1,9 @@
 //! `check`: reads scenario files and binds them to this host, without running them.
 
 use crate::cli::CheckOptions;
+use crate::commands::estimate::expected_length;
 use crate::exit::{CommandError, Ending};
 use crate::machine::Machine;
-use plan::Bound;
 use std::io::Write;
 use std::path::Path;
 
@@ -30,15 +30,6 @@ fn check_one(file: &Path, topology: &plan::Topology) -> Result<String, scenario:
         0 => String::new(),
         n => format!(", {n} of them not on this host"),
     };
-    let length = super::run::expected_length(&loaded.plan, &bound);
-    Ok(format!("{}: ok, {} arms{here}, about {:.0} s", file.display(), bound.arms.len(), length.as_secs_f64().max(1.0)))
-}
-
-/// The arms that this host cannot place, each with the reason.
-pub(crate) fn not_applicable(bound: &Bound) -> Vec<String> {
-    bound
-        .arms
-        .iter()
-        .filter_map(|arm| arm.program.as_ref().err().map(|n| format!("arm `{}`: {}", arm.arm.name, n.why)))
-        .collect()
+    let length = expected_length(&loaded.plan, &bound);
+    Ok(format!("{}: ok, {} arms{here}, about {:.0} s", file.display(), bound.arms.len(), length.as_secs_f64()))
 }

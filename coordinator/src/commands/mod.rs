@@ -1,6 +1,7 @@
-//! The commands, one file each.
+//! The commands, one file each, and what several of them say.
 
 pub(crate) mod check;
 pub(crate) mod clean;
+pub(crate) mod estimate;
 pub(crate) mod list;
 pub(crate) mod run;

@@ -1,6 +1,7 @@
 //! What is seen while a run goes on, on standard error. No thread draws: everything is drawn inside the calls below,
 //! which the coordinator makes between windows only, so that no worker is evicted for a progress bar.
 
+use crate::campaign::Observer;
 use crate::report::figures::{plain, plural, wall_time};
 use crate::report::text::escaped;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -55,38 +56,6 @@ impl Progress {
         progress
     }
 
-    /// Names what the run does now: `calibrating`, `measuring`, `analysing`.
-    pub(crate) fn phase(&mut self, phase: &str) {
-        self.phase = escaped(phase);
-        let line = format!("{}: {}, {} elapsed", self.title, self.phase, wall_time(self.elapsed().as_secs_f64()));
-        self.line(&line);
-        self.redraw();
-    }
-
-    /// Counts one repetition and shows what its arm did: the rates of its workers, added up. To be called with all
-    /// workers of the repetition, after its window and before the next one.
-    pub(crate) fn repetition(&mut self, workers: &[Observation]) {
-        self.done += 1;
-        if let Some(first) = workers.first() {
-            let rate: Option<f64> = workers.iter().map(|w| w.ns_per_op.map(|ns| 1e3 / ns)).sum();
-            if let Some(rate) = rate {
-                match self.rates.iter_mut().find(|(arm, _)| *arm == first.arm) {
-                    Some((_, latest)) => *latest = rate,
-                    None => self.rates.push((first.arm.clone(), rate)),
-                }
-            }
-        }
-        self.redraw();
-    }
-
-    /// So many repetitions more than was thought.
-    pub(crate) fn extend(&mut self, more: u64) {
-        self.total += more;
-        let line = format!("{}: extended by {}", self.title, plural(more, "repetition"));
-        self.line(&line);
-        self.redraw();
-    }
-
     /// Ends the display: a bar is wiped, a log gets its last line.
     pub(crate) fn finish(mut self) {
         let took = wall_time(self.elapsed().as_secs_f64());
@@ -134,6 +103,37 @@ impl Progress {
             text.push_str(&format!("; M ops/s: {}", rates.collect::<Vec<_>>().join(", ")));
         }
         text
+    }
+}
+
+impl Observer for Progress {
+    fn phase(&mut self, phase: &str) {
+        self.phase = escaped(phase);
+        let line = format!("{}: {}, {} elapsed", self.title, self.phase, wall_time(self.elapsed().as_secs_f64()));
+        self.line(&line);
+        self.redraw();
+    }
+
+    /// Counts it and shows what its arm did: the rates of its workers, added up.
+    fn repetition(&mut self, workers: &[Observation]) {
+        self.done += 1;
+        if let Some(first) = workers.first() {
+            let rate: Option<f64> = workers.iter().map(|w| w.ns_per_op.map(|ns| 1e3 / ns)).sum();
+            if let Some(rate) = rate {
+                match self.rates.iter_mut().find(|(arm, _)| *arm == first.arm) {
+                    Some((_, latest)) => *latest = rate,
+                    None => self.rates.push((first.arm.clone(), rate)),
+                }
+            }
+        }
+        self.redraw();
+    }
+
+    fn extend(&mut self, more: u64) {
+        self.total += more;
+        let line = format!("{}: extended by {}", self.title, plural(more, "repetition"));
+        self.line(&line);
+        self.redraw();
     }
 }
 

@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// A scenario that is quick: two workers, two layouts.
@@ -88,6 +89,13 @@ pub(crate) fn is_root() -> bool {
     nix::unistd::geteuid().is_root()
 }
 
+/// Held by a test that measures: two runs at once take each other's CPUs, and both would be spoiled.
+pub(crate) fn alone() -> MutexGuard<'static, ()> {
+    static MEASURING: Mutex<()> = Mutex::new(());
+    // A test that failed leaves nothing behind that the next one could trip over.
+    MEASURING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// A worker process of one coordinator, found in procfs.
 #[derive(Clone, Debug)]
 pub(crate) struct Worker {
@@ -126,16 +134,34 @@ pub(crate) fn within<T>(limit: Duration, what: &str, mut found: impl FnMut() -> 
     }
 }
 
-/// A started run, and its workers once they are in a window: their segment has no name any more.
-pub(crate) fn in_a_window(mut command: Command) -> (Child, Vec<Worker>) {
+/// A started run, and its workers once they are in a window of many seconds.
+pub(crate) fn in_a_window(command: Command) -> (Child, Vec<Worker>) {
+    in_a_window_for(command, Duration::from_millis(200))
+}
+
+/// The same, once each worker has used so much CPU time. Their segment has no name any more by then, and the probes and
+/// the short warm-up of the scenarios that use this take less, unless the machine is very busy.
+pub(crate) fn in_a_window_for(mut command: Command, used: Duration) -> (Child, Vec<Worker>) {
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let workers = within(Duration::from_secs(20), "two workers in a window", || {
+    let workers = within(A_LONG_TIME, "two workers in a window", || {
         let workers = workers_of(child.id());
-        (workers.len() == 2 && !has_name(&workers[0].segment)).then_some(workers)
+        let busy = workers.iter().all(|w| cpu_time(w.pid) >= used);
+        (workers.len() == 2 && !has_name(&workers[0].segment) && busy).then_some(workers)
     });
-    // Past the probes and the warm-up of the scenarios that use this.
-    std::thread::sleep(Duration::from_millis(150));
     (child, workers)
+}
+
+/// What a loop that waits for something allows the slowest machine.
+pub(crate) const A_LONG_TIME: Duration = Duration::from_secs(120);
+
+/// CPU time that a process has used, to a tick; none where it is gone.
+pub(crate) fn cpu_time(pid: i32) -> Duration {
+    let ticks_per_second = nix::unistd::sysconf(nix::unistd::SysconfVar::CLK_TCK).unwrap().unwrap();
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // proc_pid_stat(5): utime and stime are the 14th and 15th field; the second, the name, may hold spaces.
+    let after_name = stat.rsplit(')').next().unwrap_or_default();
+    let ticks: u64 = after_name.split_whitespace().skip(11).take(2).filter_map(|n| n.parse::<u64>().ok()).sum();
+    Duration::from_secs_f64(ticks as f64 / ticks_per_second as f64)
 }
 
 pub(crate) fn has_name(segment: &str) -> bool {

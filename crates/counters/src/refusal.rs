@@ -20,15 +20,11 @@ pub(crate) struct Setting {
 }
 
 impl Setting {
+    /// Reads what it needs and no more: every worker of every repetition asks.
     pub(crate) fn of(root: &Root) -> Setting {
-        let facts = host::facts(root);
         let Privileges { may_ignore_paranoid, seccomp_filter } = host::privileges(root);
-        Setting {
-            paranoid_level: facts.perf_event_paranoid,
-            may_ignore_paranoid,
-            seccomp_filter,
-            hypervisor: facts.hypervisor,
-        }
+        let (paranoid_level, hypervisor) = (host::perf_event_paranoid(root), host::hypervisor(root));
+        Setting { paranoid_level, may_ignore_paranoid, seccomp_filter, hypervisor }
     }
 
     /// The level and the level that `event` needs, where the first is what stands in the way.

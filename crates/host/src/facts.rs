@@ -20,19 +20,29 @@ pub struct Facts {
     pub line_bytes: u32,
     /// `/proc/sys/kernel/perf_event_paranoid`; `None` where this kernel has no perf events.
     pub perf_event_paranoid: Option<i32>,
+    /// Whether the clock that a worker reads ticks at one rate in every power state: on x86 where the processor has
+    /// both `constant_tsc` and `nonstop_tsc`, on Arm always. `None` where the kernel says neither.
+    pub invariant_clock: Option<bool>,
 }
 
 /// Reads the facts. What cannot be read has the value that its field names; nothing here can fail.
 pub fn facts(root: &Root) -> Facts {
     let said = |file| root.text(file).filter(|text| !text.is_empty()).unwrap_or_else(|| "unknown".to_owned());
+    let cpuinfo = root.text("proc/cpuinfo").unwrap_or_default();
     Facts {
         hostname: said("proc/sys/kernel/hostname"),
         kernel: said("proc/sys/kernel/osrelease"),
-        cpu_model: cpu_model(&root.text("proc/cpuinfo").unwrap_or_default()),
+        cpu_model: cpu_model(&cpuinfo),
         hypervisor: hypervisor(root),
         line_bytes: line_bytes(root),
-        perf_event_paranoid: root.number("proc/sys/kernel/perf_event_paranoid"),
+        perf_event_paranoid: perf_event_paranoid(root),
+        invariant_clock: invariant_clock(&cpuinfo),
     }
+}
+
+/// [`Facts::perf_event_paranoid`] alone: one file.
+pub fn perf_event_paranoid(root: &Root) -> Option<i32> {
+    root.number("proc/sys/kernel/perf_event_paranoid")
 }
 
 /// The value of the first `key : value` row.
@@ -49,6 +59,17 @@ fn cpu_model(cpuinfo: &str) -> String {
         (Some(implementer), Some(part)) => format!("Arm implementer {implementer} part {part}"),
         _ => "unknown".to_owned(),
     }
+}
+
+/// # References
+/// Intel SDM 3B, 19.17.1 "Invariant TSC" (cpuid 0x8000_0007, EDX bit 8, which Linux shows as `nonstop_tsc`); Arm ARM,
+/// D12 "The Generic Timer": the count's frequency is fixed.
+fn invariant_clock(cpuinfo: &str) -> Option<bool> {
+    if let Some(flags) = row(cpuinfo, "flags") {
+        let has = |wanted| flags.split_whitespace().any(|flag| flag == wanted);
+        return Some(has("constant_tsc") && has("nonstop_tsc"));
+    }
+    row(cpuinfo, "CPU implementer").map(|_| true)
 }
 
 fn line_bytes(root: &Root) -> u32 {
@@ -92,6 +113,16 @@ mod tests {
     fn arm_is_named_by_its_part_number() {
         let fixture = Fixture::new().file("proc/cpuinfo", "processor : 0\nCPU implementer : 0x41\nCPU part : 0xd49\n");
         assert_eq!(facts(&fixture.root()).cpu_model, "Arm implementer 0x41 part 0xd49");
+    }
+
+    #[test]
+    fn a_clock_is_invariant_where_both_flags_or_the_architecture_say_so() {
+        let of = |text: &str| facts(&Fixture::new().file("proc/cpuinfo", text).root()).invariant_clock;
+        assert_eq!(of("flags : fpu constant_tsc rdtscp nonstop_tsc\n"), Some(true));
+        assert_eq!(of("flags : fpu constant_tsc rdtscp\n"), Some(false), "it stops in deep idle");
+        assert_eq!(of("flags : fpu nonstop_tsc_s3 constant_tsc\n"), Some(false), "another flag");
+        assert_eq!(of("CPU implementer : 0x41\nFeatures : fp asimd\n"), Some(true));
+        assert_eq!(of(""), None);
     }
 
     #[test]

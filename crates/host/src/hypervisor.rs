@@ -8,7 +8,7 @@ const UNNAMED: &str = "unnamed";
 
 /// The hypervisor's name, where one shows itself: by cpuid on the running x86-64 machine, else by the `hypervisor` flag
 /// in `/proc/cpuinfo` or Xen's `/sys/hypervisor/type`.
-pub(crate) fn hypervisor(root: &Root) -> Option<String> {
+pub fn hypervisor(root: &Root) -> Option<String> {
     if root.is_system()
         && let Some(name) = by_cpuid()
     {

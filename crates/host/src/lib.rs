@@ -13,7 +13,8 @@ mod stolen;
 mod topology;
 
 pub use cpu_list::{format_cpu_list, parse_cpu_list};
-pub use facts::{Facts, facts};
+pub use facts::{Facts, facts, perf_event_paranoid};
+pub use hypervisor::hypervisor;
 pub use limits::{Privileges, cpuset_of_self, privileges};
 pub use pmu::core_pmu_type;
 pub use root::Root;

@@ -78,7 +78,8 @@ fn the_first_screen_answers_the_question() {
     );
     let shown = flat(&page);
     for wanted in [
-        "Line transfer 57.3 ns one way, contended pass 22.9 ns; 58 of 60 repetitions; smallest effect this run could have seen: 3.1 %.",
+        "Line transfer 57.3 ns one way, contended pass 22.9 ns; 58 of 60 repetitions; smallest \
+         effect this run could have seen: 3.1 %.",
         "false sharing (high): hits[0] and hits[1] are written by different workers",
         "missing: L1D load misses per op (this machine has no hardware counters)",
         "gain measured in this run: 70 (65–74) ×, with padded-64",

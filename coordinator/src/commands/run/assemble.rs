@@ -1,0 +1,116 @@
+//! The run's record: what was measured and found, with where it came from.
+
+use crate::campaign::{Measured, RunError};
+use crate::machine::Machine;
+use record::{Run, SCHEMA_VERSION, ScenarioText, Tool, Warning};
+use scenario::Loaded;
+use sha2::{Digest, Sha256};
+use std::time::{Instant, SystemTime};
+
+/// What a run came from.
+pub(crate) struct Origin<'a> {
+    pub(crate) loaded: &'a Loaded,
+    pub(crate) machine: &'a Machine,
+    pub(crate) seed: u64,
+    /// When it began, by two clocks.
+    pub(crate) started: (SystemTime, Instant),
+}
+
+/// What decides how the command ends, beside the record.
+pub(crate) struct Verdict {
+    /// False where noise hid an answer.
+    pub(crate) conclusive: bool,
+    pub(crate) ended_early: Option<RunError>,
+}
+
+pub(crate) fn assemble(origin: &Origin<'_>, measured: Measured) -> (Run, Verdict) {
+    let Origin { loaded, machine, seed, started } = *origin;
+    let findings = measured.findings;
+    let mut method = findings.method;
+    (method.blocks, method.extended) = (measured.blocks, measured.extended);
+    method.watching_cost = measured.watching_cost;
+    let own = [measured.ended_early.as_ref().map(ended_early), clock_not_invariant(machine.invariant_clock())];
+    let run = Run {
+        schema_version: SCHEMA_VERSION,
+        tool: Tool { version: env!("CARGO_PKG_VERSION").into(), commit: option_env!("LAB_COMMIT").map(str::to_owned) },
+        command: typed_command(),
+        seed,
+        started_utc: humantime::format_rfc3339_seconds(started.0).to_string(),
+        duration_s: started.1.elapsed().as_secs_f64(),
+        host: machine.record(),
+        scenario: scenario_text(loaded),
+        method,
+        arms: findings.arms,
+        observations: measured.observations,
+        expect: findings.expect,
+        diagnosis: findings.diagnosis,
+        warnings: own.into_iter().flatten().chain(findings.warnings).collect(),
+    };
+    (run, Verdict { conclusive: findings.conclusive, ended_early: measured.ended_early })
+}
+
+fn scenario_text(loaded: &Loaded) -> ScenarioText {
+    let text = &loaded.source.text;
+    ScenarioText {
+        title: loaded.plan.title.clone(),
+        question: loaded.plan.question.clone(),
+        path: loaded.source.path.clone(),
+        sha256: Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect(),
+        text: text.clone(),
+    }
+}
+
+fn ended_early(error: &RunError) -> Warning {
+    Warning {
+        id: "ended_early".into(),
+        text: format!("the run ended before its time: {error}"),
+        advice: "take these figures for what they are, a part, and run again".into(),
+    }
+}
+
+/// Every time is a number of ticks at a rate calibrated once: where the rate may change, so do all figures.
+fn clock_not_invariant(invariant: Option<bool>) -> Option<Warning> {
+    (invariant == Some(false)).then(|| Warning {
+        id: "clock_not_invariant".into(),
+        text: "the processor does not promise a time-stamp counter of one rate in every power state (`constant_tsc` \
+               and `nonstop_tsc` are not both among the flags of /proc/cpuinfo), and all times are read from it"
+            .into(),
+        advice: "fix the CPU's frequency and keep it out of deep idle states, or measure elsewhere; in a virtual \
+                 machine, let the hypervisor pass the flag on (`invtsc`)"
+            .into(),
+    })
+}
+
+/// The command line as a shell would take it again; what is not UTF-8 is shown with U+FFFD in its place.
+fn typed_command() -> String {
+    let words = std::env::args_os().map(|word| quoted(&word.to_string_lossy()));
+    words.collect::<Vec<_>>().join(" ")
+}
+
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@+%".contains(c);
+    match !word.is_empty() && word.chars().all(plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_may_change_its_rate_is_warned_of_and_one_that_says_nothing_is_not() {
+        let warning = clock_not_invariant(Some(false)).unwrap();
+        assert_eq!(warning.id, "clock_not_invariant");
+        assert!(warning.text.contains("nonstop_tsc") && !warning.advice.is_empty());
+        assert_eq!((clock_not_invariant(Some(true)), clock_not_invariant(None)), (None, None));
+    }
+
+    #[test]
+    fn words_that_a_shell_would_take_apart_are_quoted() {
+        assert_eq!(quoted("scenarios/a.toml"), "scenarios/a.toml");
+        assert_eq!(quoted("it's a"), r"'it'\''s a'");
+        assert_eq!(quoted(""), "''");
+    }
+}

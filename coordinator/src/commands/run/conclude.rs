@@ -1,0 +1,68 @@
+//! A run's end: on disk before anything is shown or fails, then what a reader sees and the exit status.
+
+use super::assemble::Verdict;
+use super::say;
+use crate::campaign::RunError;
+use crate::cli::RunOptions;
+use crate::exit::{CommandError, Ending};
+use crate::report::style::Style;
+use crate::report::{files, terminal};
+use crate::signals::Signals;
+use record::{ExpectState, Run};
+use std::io::Write;
+use std::path::PathBuf;
+
+/// Writes the results. From here on a signal acts as in any program, since there is nothing to clean up: one that came
+/// unseen before, while figures were made, is an interrupt with all results on disk.
+///
+/// # Errors
+/// Why the run ended early, where it did. The inner result is that of writing, which waits until the table is shown.
+pub(crate) fn save(
+    run: &Run,
+    options: &RunOptions,
+    name: &str,
+    verdict: &Verdict,
+    signals: Signals,
+) -> Result<Result<PathBuf, CommandError>, CommandError> {
+    let folder = files::write(run, &options.out, name).map_err(|error| CommandError::Failed(error.to_string()));
+    let ended = match &verdict.ended_early {
+        Some(error) => Some(command_error(error, &signals)),
+        None => signals.take().then_some(CommandError::Interrupted),
+    };
+    let Some(error) = ended else { return Ok(folder) };
+    if let Ok(folder) = &folder {
+        say(&format!("what was measured until then is in {}", folder.display()));
+    }
+    Err(error)
+}
+
+/// Shows the run, and says how the command ends.
+pub(crate) fn show(
+    run: &Run,
+    options: &RunOptions,
+    folder: Result<PathBuf, CommandError>,
+    verdict: &Verdict,
+    style: &Style,
+) -> Result<Ending, CommandError> {
+    let mut out = std::io::stdout().lock();
+    match options.json {
+        true => files::to_json(run, &mut out)?,
+        false => out.write_all(terminal::render(run, folder.as_deref().ok(), style).as_bytes())?,
+    }
+    out.flush()?;
+    folder?;
+    Ok(match verdict.conclusive {
+        _ if run.expect.iter().any(|e| e.state == ExpectState::Fails) => Ending::ExpectationFails,
+        true => Ending::Done,
+        false => Ending::Inconclusive,
+    })
+}
+
+/// A reported interrupt is taken: it has had its effect, and the exit status tells of it.
+pub(crate) fn command_error(error: &RunError, signals: &Signals) -> CommandError {
+    if !error.interrupted() {
+        return CommandError::Failed(error.to_string());
+    }
+    signals.take();
+    CommandError::Interrupted
+}

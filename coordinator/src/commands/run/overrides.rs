@@ -1,0 +1,65 @@
+//! The scenario under the command line's flags, which are checked like the file's own values.
+
+use crate::cli::RunOptions;
+use crate::exit::CommandError;
+use crate::machine::Machine;
+use plan::BindError;
+use scenario::Loaded;
+
+/// Loads the scenario with the overrides.
+pub(crate) fn load(options: &RunOptions) -> Result<Loaded, CommandError> {
+    Ok(scenario::load_with(&options.scenario, &overrides(options))?)
+}
+
+/// Path and TOML value of each flag that was given.
+fn overrides(options: &RunOptions) -> Vec<(String, String)> {
+    let quoted = |text: &String| format!("{text:?}");
+    let or_quoted = |text: &String, bare: Option<String>| bare.unwrap_or_else(|| quoted(text));
+    let repetitions = |text: &String| or_quoted(text, text.parse::<u32>().is_ok().then(|| text.clone()));
+    let cpus = |text: &String| {
+        let is_list = text.starts_with(|c: char| c.is_ascii_digit());
+        or_quoted(text, is_list.then(|| format!("[{text}]")))
+    };
+    let flags = [
+        ("measure.repetitions", options.repetitions.as_ref().map(repetitions)),
+        ("measure.window", options.window.as_ref().map(quoted)),
+        ("workers", options.workers.map(|workers| workers.to_string())),
+        ("cpus", options.cpus.as_ref().map(cpus)),
+    ];
+    flags.into_iter().filter_map(|(path, value)| Some((path.to_owned(), value?))).collect()
+}
+
+/// `--only` is the command line's, everything else the file's. Where CPUs are refused, who limits them is told.
+pub(crate) fn usage_or_refusal(loaded: &Loaded, mut error: BindError, machine: &Machine) -> CommandError {
+    if error.path == "variant" {
+        return CommandError::Usage(format!("--only: {}; {}", error.message, error.cure));
+    }
+    if error.path.rsplit('.').next() == Some("cpus") {
+        error.cure = format!("{}; for this process, {}", error.cure, machine.cpu_limits());
+    }
+    loaded.source.refuse(&error).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::{Cli, Command};
+    use clap::Parser;
+
+    fn of(arguments: &[&str]) -> Vec<(String, String)> {
+        let line = ["coordinator", "run", "case.toml"].iter().chain(arguments);
+        let Command::Run(options) = Cli::parse_from(line).command else { unreachable!() };
+        overrides(&options)
+    }
+
+    #[test]
+    fn flags_become_values_of_the_scenario() {
+        let pair = |path: &str, value: &str| (path.to_owned(), value.to_owned());
+        assert_eq!(of(&[]), []);
+        assert_eq!(of(&["--repetitions", "5"]), [pair("measure.repetitions", "5")]);
+        assert_eq!(of(&["--repetitions", "auto"]), [pair("measure.repetitions", "\"auto\"")]);
+        assert_eq!(of(&["--cpus", "0,1", "--workers", "2"]), [pair("workers", "2"), pair("cpus", "[0,1]")]);
+        assert_eq!(of(&["--cpus", "spread"]), [pair("cpus", "\"spread\"")]);
+        assert_eq!(of(&["--window", "50ms"]), [pair("measure.window", "\"50ms\"")]);
+    }
+}

@@ -1,0 +1,35 @@
+//! `--show-code`: each worker's loop, compiled here as the worker will compile it.
+
+use crate::exit::CommandError;
+use crate::report::code;
+use crate::report::style::Style;
+use plan::Bound;
+use std::io::Write;
+use worker::compile::{CompileError, CompiledLoop, work_turn_ns};
+
+pub(crate) fn print(bound: &Bound, style: &Style, to_stderr: bool) -> Result<(), CommandError> {
+    let failed = |error: CompileError| CommandError::Failed(error.to_string());
+    let turn_ns = work_turn_ns().map_err(failed)?;
+    let mut listings = Vec::new();
+    for program in bound.arms.iter().filter_map(|arm| arm.program.as_ref().ok()) {
+        for one in &program.workers {
+            let compiled = CompiledLoop::compile(one, program.seed, turn_ns, &worker::hooks()).map_err(failed)?;
+            listings.push((program, one, compiled.listing().to_string()));
+        }
+    }
+    let shown: Vec<code::Listing<'_>> = listings
+        .iter()
+        .map(|(program, one, text)| code::Listing {
+            arm: &program.arm,
+            role: &one.role_name,
+            worker: one.index.0,
+            text,
+        })
+        .collect();
+    let text = code::render(&shown, style);
+    match to_stderr {
+        true => std::io::stderr().write_all(text.as_bytes())?,
+        false => std::io::stdout().write_all(text.as_bytes())?,
+    }
+    Ok(())
+}
