@@ -22,7 +22,7 @@ pub(crate) fn collect(provision: &mut Provision) -> Collected {
     let mut missing = None;
     for (nth, file) in provision.reports.iter_mut().enumerate() {
         match Report::read(file) {
-            Ok(Some(Report::Trace(trace))) => traces.push(trace),
+            Ok(Some(Report::Trace(trace))) => traces.push(*trace),
             Ok(Some(Report::Failure(failure))) if failure.aborted => left_with_another = Some((nth, failure)),
             Ok(Some(Report::Failure(failure))) => return Collected::Failed(nth, failure),
             Ok(None) | Err(_) => missing = missing.or(Some(nth)),

@@ -58,7 +58,7 @@ impl Arguments {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Report {
     /// It ran.
-    Trace(Trace),
+    Trace(Box<Trace>),
     /// It could not.
     Failure(Failure),
 }

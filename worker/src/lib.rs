@@ -40,7 +40,7 @@ pub fn main(arguments: &[String]) -> ExitCode {
         return ExitCode::FAILURE; // the coordinator is gone: there is nobody to tell
     }
     let report = match live(&arguments) {
-        Ok(trace) => Report::Trace(trace),
+        Ok(trace) => Report::Trace(Box::new(trace)),
         Err(failure) => Report::Failure(failure),
     };
     let failed = matches!(report, Report::Failure(_));

@@ -40,7 +40,11 @@ pub struct Stuck {
 /// The workers of a repetition that completed no pass although they were running: an error of the scenario, for the
 /// coordinator to name. One that was off its CPU for most of the window is not among them.
 pub fn stuck(program: &Program, traces: &[Trace], clock: Clock) -> Vec<Stuck> {
-    let passless = traces.iter().filter(|t| t.passes == 0 && !mostly_evicted(program, t, clock));
+    // Whoever was off its CPU may be the one that the others waited for.
+    if traces.iter().any(|trace| mostly_evicted(program, trace, clock)) {
+        return Vec::new();
+    }
+    let passless = traces.iter().filter(|t| t.passes == 0);
     passless
         .map(|trace| {
             let worker = worker_program(program, trace.worker);
