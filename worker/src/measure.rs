@@ -4,7 +4,7 @@
 use crate::compile::CompiledLoop;
 use crate::context::Context;
 use crate::failure::Failure;
-use shm_layout::{Phase, Segment, WorkerState, ticks};
+use shm_layout::{Phase, Segment, TickRate, WorkerState, ticks};
 use std::sync::atomic::{AtomicU8, Ordering};
 
 /// A batch aims at this: often enough that an eviction shows as a gap and a stop is seen soon, rarely enough that the
@@ -49,15 +49,14 @@ pub(crate) fn run(compiled: &mut CompiledLoop, context: &mut Context<'_>) -> Res
 fn passes(compiled: &mut CompiledLoop, context: &mut Context<'_>) {
     let segment = context.segment;
     let area = segment.area();
-    let batch_ticks = BATCH_NS * segment.header().tick_rate().ticks_per_ns;
-    let mut batch = Batch { passes: compiled.unroll(), unroll: compiled.unroll() };
+    let mut batch = Batch::new(compiled.unroll(), segment.header().tick_rate());
     let mut last = ticks();
     while !segment.control().must_stop() && context.failure.is_none() {
         context.break_now = 0;
         let shared: *mut Context<'_> = context;
         // SAFETY: the area holds every offset of the Program (`Segment::attach` checked); the context starts with
         // `break_now`, and only hooks touch it until this returns.
-        let progress = unsafe { compiled.run(area, shared.cast(), batch.passes) };
+        let progress = unsafe { compiled.run(area, shared.cast(), batch.passes()) };
         let now = ticks();
         context.recorder.completed(progress.passes, now);
         context.read(now);
@@ -65,19 +64,35 @@ fn passes(compiled: &mut CompiledLoop, context: &mut Context<'_>) {
             context.gave_up_in = progress.gave_up_in;
             return;
         }
-        batch.adapt((now - last) as f64 / batch_ticks);
+        batch.took(now - last);
         // Entering the window opens counters: that time belongs to no batch.
         last = context.recorder.last_read();
     }
 }
 
 /// How many passes a batch has: adapted all along, since other workers come and go.
-struct Batch {
+pub(crate) struct Batch {
     passes: u64,
     unroll: u64,
+    aim_ticks: f64,
 }
 
 impl Batch {
+    /// Batches of a loop that makes `unroll` passes an iteration.
+    pub(crate) fn new(unroll: u64, rate: TickRate) -> Batch {
+        Batch { passes: unroll, unroll, aim_ticks: BATCH_NS * rate.ticks_per_ns }
+    }
+
+    /// Passes of the next batch.
+    pub(crate) fn passes(&self) -> u64 {
+        self.passes
+    }
+
+    /// Learns from the length of the last batch.
+    pub(crate) fn took(&mut self, ticks: u64) {
+        self.adapt(ticks as f64 / self.aim_ticks);
+    }
+
     /// `ratio`: the last batch's length against the one aimed at. A very long one says nothing: it was evicted. One
     /// somewhat long is mended at once: when a fellow comes back from an eviction, passes cost forty times as much from
     /// one moment to the next, and batches that long would look like evictions themselves.
@@ -97,7 +112,7 @@ mod tests {
     use super::Batch;
 
     fn settle(unroll: u64, pass_of_batch: f64) -> u64 {
-        let mut batch = Batch { passes: unroll, unroll };
+        let mut batch = Batch { passes: unroll, unroll, aim_ticks: 1.0 };
         for _ in 0..200 {
             batch.adapt(batch.passes as f64 * pass_of_batch);
             assert!(batch.passes >= unroll && batch.passes.is_multiple_of(unroll));
@@ -118,14 +133,14 @@ mod tests {
 
     #[test]
     fn a_batch_that_grew_alone_shrinks_at_once_in_company() {
-        let mut batch = Batch { passes: 80_000, unroll: 8 };
+        let mut batch = Batch { passes: 80_000, unroll: 8, aim_ticks: 1.0 };
         batch.adapt(40.0);
         assert_eq!(batch.passes, 2_000);
     }
 
     #[test]
     fn an_eviction_does_not_shrink_the_batch() {
-        let mut batch = Batch { passes: 1_000, unroll: 1 };
+        let mut batch = Batch { passes: 1_000, unroll: 1, aim_ticks: 1.0 };
         batch.adapt(200.0);
         assert_eq!(batch.passes, 1_000);
     }

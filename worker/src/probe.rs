@@ -4,6 +4,7 @@
 
 use crate::compile::CompiledLoop;
 use crate::failure::Failure;
+use crate::measure::Batch;
 use plan::{AccessKind, Address, Op, OpKind, Program, Width, WorkerProgram};
 use shm_layout::{Segment, Slot, TickRate, WorkerState, ticks};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,8 +21,6 @@ const CONTENDED_FEWEST: usize = 4;
 const GAP_NS: u64 = 50_000;
 /// Length of a block.
 const CONTENDED_BLOCK_NS: u64 = 250_000;
-/// Passes between two clock reads of the contended probe.
-const CONTENDED_BATCH: u64 = 8_192;
 /// Runs of the core loop; the median counts.
 const CORE_RUNS: usize = 9;
 /// Turns of the core loop: about 10 us, short enough to fall between two evictions.
@@ -188,14 +187,17 @@ impl Contender {
     ) -> Option<f64> {
         let (block_ticks, gap_ticks) = (rate.ticks(CONTENDED_BLOCK_NS), rate.ticks(GAP_NS));
         let mut sound = Vec::with_capacity(blocks);
+        // As in the window: a contended pass may take a nanosecond or fifty.
+        let mut batch = Batch::new(self.compiled.unroll(), rate);
         me.set_seen(ticks());
         for _ in 0..2 * blocks {
             let start = ticks();
             let (mut passes, mut now, mut both_ran) = (0u64, start, true);
             while now - start < block_ticks {
                 let last = now;
-                passes += self.batch(tally);
+                passes += self.batch(tally, batch.passes());
                 now = ticks();
+                batch.took(now - last);
                 me.set_seen(now);
                 both_ran &= now - last < gap_ticks && now.saturating_sub(neighbour.seen()) < gap_ticks;
             }
@@ -210,13 +212,12 @@ impl Contender {
         (sound.len() >= CONTENDED_FEWEST).then(|| sound[sound.len() / 2])
     }
 
-    fn batch(&mut self, tally: &AtomicU64) -> u64 {
+    fn batch(&mut self, tally: &AtomicU64, passes: u64) -> u64 {
         let mut unused_context = 0u64;
         #[allow(unsafe_code)]
         // SAFETY: the loop's one operation is 8 bytes at offset 0, and the tally is that word; no operation of it takes
         // the context.
-        let progress =
-            unsafe { self.compiled.run(tally.as_ptr().cast(), (&raw mut unused_context).cast(), CONTENDED_BATCH) };
+        let progress = unsafe { self.compiled.run(tally.as_ptr().cast(), (&raw mut unused_context).cast(), passes) };
         progress.passes
     }
 }
