@@ -9,8 +9,11 @@
 //!   with `n` blocks it runs from the k-th smallest to the k-th largest, `k` being the largest rank whose level is at
 //!   least 95 %.
 //!
-//! Below six blocks no rank reaches 95 % and the range is taken: its level is 93.75 % with five blocks, 87.5 % with
-//! four, 75 % with three. Below three there is no interval.
+//! Neither sees that blocks of one run are not independent: a machine's state lasts longer than a run. The hull is
+//! therefore stretched about the estimate by [`STRETCH`].
+//!
+//! Below six blocks no rank reaches 95 % and the range is taken: before the stretch its level is 93.75 % with five
+//! blocks, 87.5 % with four, 75 % with three. Below three there is no interval.
 //!
 //! # References
 //! B. Efron, R. Tibshirani, *An Introduction to the Bootstrap*, ch. 13; W. J. Conover, *Practical Nonparametric
@@ -28,7 +31,12 @@ pub const LEVEL: f64 = 0.95;
 
 /// The method in a phrase, for `method.interval`.
 pub const METHOD: &str = "outer hull of a block bootstrap of the ratio of medians (2000 resamples) and the sign-test \
-                          interval of the median block ratio";
+                          interval of the median block ratio, stretched by 1.5 for blocks that are not independent";
+
+/// By how much the hull is stretched: what 2.25 times fewer independent blocks would do. Chosen by measuring: over sixty
+/// runs in three series the plain hull held a contended arm's pooled ratio in 14, 19 and 17 of 20, this one in 17, 19
+/// and 18 (docs/coverage.md).
+const STRETCH: f64 = 1.5;
 
 /// Resamples of the bootstrap: its 2.5 % tails then rest on 50 of them. Fewer make the ends jitter by seed.
 const RESAMPLES: usize = 2000;
@@ -59,7 +67,9 @@ pub fn ratio(pairs: &[(f64, f64)], rng: &mut impl Rng) -> Option<Interval> {
     });
     let bootstrap = percentile(resampled.collect());
     let logs = order_statistic(pairs.iter().map(|(l, r)| (l / r).ln()).collect());
-    Some(hull(estimate, bootstrap, (logs.0.exp(), logs.1.exp())))
+    let hull = hull(estimate, bootstrap, (logs.0.exp(), logs.1.exp()));
+    let stretched = |end: f64| estimate * (end / estimate).powf(STRETCH);
+    Some(Interval { low: stretched(hull.low), high: stretched(hull.high), ..hull })
 }
 
 /// The median of one figure's values by block, and its 95 % interval. `None` below three values, or where one is no
@@ -75,7 +85,11 @@ pub fn single(values: &[f64], rng: &mut impl Rng) -> Option<Interval> {
         median(&mut drawn).unwrap_or(estimate)
     });
     let bootstrap = percentile(resampled.collect());
-    Some(hull(estimate, bootstrap, order_statistic(values.to_vec())))
+    let hull = hull(estimate, bootstrap, order_statistic(values.to_vec()));
+    let stretched = |end: f64| estimate + STRETCH * (end - estimate);
+    // A figure of positive values stays positive, however wide.
+    let floor = values.iter().copied().fold(f64::INFINITY, f64::min).min(0.0);
+    Some(Interval { low: stretched(hull.low).max(floor), high: stretched(hull.high), ..hull })
 }
 
 /// An exact figure as an interval of equal ends.

@@ -245,6 +245,6 @@ mod tests {
         bench.run(6, |arm, block| if arm == "control" { 2.0 + 0.2 * f64::from(block) } else { 2.0 });
         let found = bench.analyse().warnings;
         assert_eq!(found[0].id, "resolution");
-        assert!(found[0].text.contains("50 %"), "{}", found[0].text);
+        assert!(found[0].text.contains("64 %"), "{}", found[0].text);
     }
 }
