@@ -10,7 +10,7 @@
 //!   least 95 %.
 //!
 //! Neither sees that blocks of one run are not independent: a machine's state lasts longer than a run. The hull is
-//! therefore stretched about the estimate by [`STRETCH`].
+//! therefore stretched about the estimate by `STRETCH`.
 //!
 //! Below six blocks no rank reaches 95 % and the range is taken: before the stretch its level is 93.75 % with five
 //! blocks, 87.5 % with four, 75 % with three. Below three there is no interval.

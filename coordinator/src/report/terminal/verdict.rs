@@ -42,7 +42,9 @@ fn one(page: &mut Page, diagnosis: &Diagnosis) {
         kind => format!("{} ({severity})", kind.replace('_', " ")),
     };
     page.verdict(tone, &verdict, &diagnosis.text);
-    for line in by_source(&diagnosis.evidence) {
+    // Where nothing is wrong, the text says what was looked at; the count of each pattern is for run.json.
+    let shown = |evidence: &&Evidence| diagnosis.severity > Severity::None || evidence.source != "layout";
+    for line in by_source(diagnosis.evidence.iter().filter(shown)) {
         page.item(2, "- ", &line);
     }
     if !diagnosis.cure.is_empty() {
@@ -61,7 +63,7 @@ fn one(page: &mut Page, diagnosis: &Diagnosis) {
 }
 
 /// A line a source, `measured: name figure unit; …`: no figure without where it comes from, no source twice.
-fn by_source(evidence: &[Evidence]) -> Vec<String> {
+fn by_source<'a>(evidence: impl Iterator<Item = &'a Evidence>) -> Vec<String> {
     let mut sources: Vec<(&str, Vec<String>)> = Vec::new();
     for one in evidence {
         let shown = match one.value {
