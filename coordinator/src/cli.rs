@@ -69,7 +69,7 @@ pub(crate) struct RunOptions {
     #[arg(long)]
     pub(crate) show_code: bool,
     /// Print what would run and how long it takes, and stop
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["json", "show_code"])]
     pub(crate) dry_run: bool,
     /// No progress on standard error
     #[arg(long, short)]

@@ -24,6 +24,7 @@ fn main() -> ExitCode {
         let own: Vec<String> = arguments.map(|argument| argument.to_string_lossy().into_owned()).collect();
         return worker::main(&own);
     }
+    signals::ignore_file_size_limit();
     let cli = Cli::parse();
     let colour = report::style::colour(cli.colour);
     let outcome = match cli.command {

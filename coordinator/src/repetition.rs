@@ -29,10 +29,7 @@ pub(crate) enum RepetitionError {
     )]
     Ended { worker: String, how: String, state: String },
     /// Nobody ended, and the time is up.
-    #[error(
-        "the repetition did not end in its time and was stopped: {0}; does a step wait for what no other role does, \
-         or do locks form a circle?"
-    )]
+    #[error("the repetition did not end in its time and was stopped: {0}")]
     Stuck(String),
     /// A killed worker stays: the one case in which a process is left, until the kernel lets go of it.
     #[error(

@@ -2,16 +2,25 @@
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::signal::{SigSet, SigmaskHow, Signal};
+use nix::sys::signal::{SigHandler, SigSet, SigmaskHow, Signal, signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// SIGINT, SIGTERM and SIGHUP, blocked and readable, as long as this lives: so long workers and a segment must be
+/// SIGINT, SIGTERM, SIGHUP and SIGQUIT, blocked and readable, as long as this lives: so long workers and a segment must be
 /// cleaned up after. Dropped, it restores the thread's mask, and a signal that is still pending acts as it would have.
 /// Workers start with an empty mask of their own.
 pub(crate) struct Signals {
     descriptor: SignalFd,
     mask_before: SigSet,
+}
+
+/// A file that grows beyond `ulimit -f` then answers EFBIG, which is reported and cleaned up after, instead of ending the
+/// process; workers inherit it.
+pub(crate) fn ignore_file_size_limit() {
+    #[allow(unsafe_code)]
+    // SAFETY: SIG_IGN runs no code of ours.
+    let result = unsafe { signal(Signal::SIGXFSZ, SigHandler::SigIgn) };
+    debug_assert!(result.is_ok(), "SIGXFSZ can be ignored");
 }
 
 impl Signals {
@@ -21,7 +30,7 @@ impl Signals {
     /// Where the kernel gives no descriptor; the mask is as before then.
     pub(crate) fn block() -> Result<Signals, Errno> {
         let mut mask = SigSet::empty();
-        for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
+        for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT] {
             mask.add(signal);
         }
         let descriptor = SignalFd::with_flags(&mask, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;

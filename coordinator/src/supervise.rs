@@ -8,7 +8,7 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::wait::WaitStatus;
 use nix::unistd::read;
-use plan::Program;
+use plan::{Program, WorkerProgram};
 use shm_layout::Segment;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
@@ -19,6 +19,8 @@ use std::time::{Duration, Instant};
 const ATTACH_TIME: Duration = Duration::from_secs(15);
 /// From the release until all have ended, beyond the window, warm-up and two of the longest passes.
 const SLACK: Duration = Duration::from_secs(10);
+/// Workers that a message names one by one.
+const MOST_NAMED: usize = 4;
 /// What workers get to leave by themselves when the repetition is given up, before they are killed.
 const LEAVE_TIME: Duration = Duration::from_millis(300);
 
@@ -58,7 +60,7 @@ pub(crate) fn supervise(
 }
 
 fn watch(program: &Program, provision: &mut Provision, children: &mut [Child], signals: &Signals) -> Result<(), Stop> {
-    let deadline = Instant::now() + ATTACH_TIME;
+    let deadline = Instant::now() + ATTACH_TIME * program.workers_a_cpu();
     let mut attached = 0;
     while attached < children.len() {
         let mut bytes = [0u8; 64];
@@ -74,7 +76,7 @@ fn watch(program: &Program, provision: &mut Provision, children: &mut [Child], s
     provision.segment.unlink();
     provision.segment.control().release();
     let lengths = program.warm_up.duration() + program.window.duration() + 2 * program.longest_pass().duration();
-    let deadline = Instant::now() + lengths + SLACK;
+    let deadline = Instant::now() + (lengths + SLACK) * program.workers_a_cpu();
     while children.iter_mut().any(|c| c.poll_status().is_none()) {
         wait_for_change(children, Some(signals), None, deadline);
         check(children, signals)?;
@@ -138,7 +140,19 @@ fn describe(program: &Program, segment: &Segment, children: &mut [Child]) -> Str
         None => Some(format!("{} was {}", child.name, state_of(program, segment, child.index))),
         Some(_) => None,
     });
-    living.collect::<Vec<_>>().join("; ")
+    let living: Vec<String> = living.collect();
+    let more = living.len().saturating_sub(MOST_NAMED);
+    let named = living[..living.len() - more].join("; ");
+    let why = match program.locks.is_empty() && !program.workers.iter().any(WorkerProgram::can_block) {
+        true => "is a worker stopped (`ps`, state T), or the machine overloaded?",
+        false => {
+            "does a step wait for what no other role does, do locks form a circle, or is a worker stopped (`ps`, state T)?"
+        }
+    };
+    match more {
+        0 => format!("{named}; {why}"),
+        more => format!("{named}; and {more} more; {why}"),
+    }
 }
 
 /// Where a worker stood, and which locks it held or waited for, from its slot.

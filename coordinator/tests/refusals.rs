@@ -107,13 +107,13 @@ fn a_full_shared_memory_folder_is_an_error_and_no_signal() {
 }
 
 #[test]
-fn results_that_cannot_be_written_are_an_error_after_the_table() {
+fn results_that_cannot_be_written_are_an_error_before_anything_is_measured() {
     let bench = Bench::new(QUICK);
     std::fs::write(bench.results(), b"in the way").unwrap();
     let output = bench.run().output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
     assert!(stderr(&output).contains("results"), "{}", stderr(&output));
-    assert!(stdout(&output).contains("packed"), "what was measured is shown all the same");
+    assert!(stdout(&output).is_empty() && !stderr(&output).contains("measuring"), "{}", stderr(&output));
 }
 
 #[test]
@@ -122,4 +122,17 @@ fn the_hidden_subcommand_is_not_for_users() {
     assert_eq!(output.status.code(), Some(2));
     let output = coordinator().args(["__worker", "contention-lab-0", "0", "1", "1"]).output().unwrap();
     assert_eq!(output.status.code(), Some(1), "whose parent it is not");
+}
+
+/// The signal of a file that grows beyond `ulimit -f` ended the process without a word and left half a result.
+#[test]
+fn a_file_size_limit_is_an_error_and_leaves_nothing() {
+    let bench = Bench::new(&QUICK.replace("repetitions = 3", "repetitions = 8"));
+    let script = "ulimit -f 80; exec \"$0\" \"$@\""; // 80 blocks of 512 or 1024 bytes: enough for a segment, not for results
+    let mut run = Command::new("sh");
+    run.args(["-c", script]).arg(env!("CARGO_BIN_EXE_coordinator")).arg("run").arg(bench.scenario());
+    let output = run.arg("--out").arg(bench.results()).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(stderr(&output).contains("EFBIG"), "{}", stderr(&output));
+    assert!(!bench.results().exists(), "what was begun is taken away again");
 }

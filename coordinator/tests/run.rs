@@ -199,6 +199,19 @@ fn workers_that_share_a_cpu_have_no_mask() {
     assert!(packed.iter().all(|o| o.transfer_before_ns.is_none()), "one CPU transfers nothing to itself");
 }
 
+/// Probes between workers that take turns on a CPU waited for the scheduler at each throw, and the deadline came first.
+#[test]
+fn many_workers_on_one_cpu_get_through() {
+    let _alone = common::alone();
+    let scenario = QUICK.replace("[measure]", "oversubscribe = true\n[measure]").replace("workers = 2", "workers = 24");
+    let bench = Bench::new(&scenario);
+    let output = bench.run().args(["--json", "--quiet", "--only", "padded", "--repetitions", "1"]).output().unwrap();
+    assert!(is_done(output.status.code()), "{:?} {}", output.status, stderr(&output));
+    let run: Run = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(run.arms[0].mask, "none");
+    assert_eq!(run.observations.iter().filter(|o| o.arm == "padded" && o.block == 0).count(), 24);
+}
+
 #[test]
 fn clean_removes_what_nobody_holds() {
     let name = format!("contention-lab-{:016x}", 0xdead_0000_0000_0000u64 | u64::from(std::process::id()));

@@ -13,7 +13,8 @@ use nix::unistd::{Pid, alarm, getpid, getppid, read};
 use plan::Program;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-/// Beyond window, warm-up and a pass at either end, how long a worker may live by its own timer. The coordinator's deadline is shorter.
+/// Beyond window, warm-up and a pass at either end, how long a worker may live by its own timer; times the workers that
+/// take turns on its CPU. The coordinator's deadline is shorter.
 const GRACE_S: u64 = 30;
 
 /// Ties this process to its coordinator. Interrupts from the keyboard are for the coordinator, which ends its workers.
@@ -33,6 +34,7 @@ pub(crate) fn tie_to(parent: i32) -> Result<(), Errno> {
 pub(crate) fn set_deadline(program: &Program) {
     let lengths = [program.window, program.warm_up, program.longest_pass(), program.longest_pass()];
     let seconds = lengths.iter().fold(0u64, |sum, n| sum.saturating_add(n.0)).div_ceil(1_000_000_000) + GRACE_S;
+    let seconds = seconds.saturating_mul(u64::from(program.workers_a_cpu()));
     alarm::set(u32::try_from(seconds).unwrap_or(u32::MAX));
 }
 

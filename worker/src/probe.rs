@@ -87,6 +87,8 @@ fn rounds(program: &Program) -> Vec<Vec<Edge>> {
     let workers = &program.workers;
     let n = workers.len();
     let edges = match n {
+        // Where workers share CPUs they take turns: a rally would wait for the scheduler at each throw.
+        _ if program.shares_cpu => 0,
         0 | 1 => 0,
         2 => 1,
         n => n,

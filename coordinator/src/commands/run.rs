@@ -11,6 +11,7 @@ use crate::cli::RunOptions;
 use crate::commands::clean;
 use crate::exit::{CommandError, Ending};
 use crate::machine::Machine;
+use crate::report::files;
 use crate::report::progress::{Progress, ProgressMode};
 use crate::report::style::{ColourChoice, Style};
 use crate::signals::Signals;
@@ -38,6 +39,7 @@ pub(crate) fn run(options: &RunOptions, colour: ColourChoice) -> Result<Ending, 
     if options.show_code {
         show_code::print(&bound, &style, options.json)?;
     }
+    files::check(&options.out).map_err(|error| CommandError::Failed(error.to_string()))?;
     clean::sweep();
     let signals = Signals::block().map_err(|errno| CommandError::Failed(format!("signalfd failed: {errno}")))?;
     let campaign = Campaign { plan: &plan, bound: &bound, machine: &machine, signals: &signals, seed };

@@ -3,6 +3,7 @@
 use crate::report::samples;
 use crate::report::text::escaped;
 use nix::errno::Errno;
+use nix::unistd::{AccessFlags, access};
 use record::Run;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -52,6 +53,23 @@ fn in_words(error: &io::Error) -> String {
         Some(errno) => format!("{} ({errno:?})", errno.desc()),
         None => error.to_string(),
     }
+}
+
+/// Whether results could go under `out_root`, as far as can be told without making anything: asked before a run measures
+/// for minutes.
+///
+/// # Errors
+/// [`WriteError`] as [`write`] would give it.
+pub(crate) fn check(out_root: &Path) -> Result<(), WriteError> {
+    let here = Path::new(".");
+    let existing = out_root.ancestors().find(|path| path.symlink_metadata().is_ok()).unwrap_or(here);
+    let existing = if existing.as_os_str().is_empty() { here } else { existing };
+    let answer = match existing.metadata() {
+        Ok(found) if !found.is_dir() => Err(Errno::ENOTDIR.into()),
+        Ok(_) => access(existing, AccessFlags::W_OK | AccessFlags::X_OK).map_err(io::Error::from),
+        Err(error) => Err(error),
+    };
+    answer.map_err(|error| WriteError::new("write below", existing, error))
 }
 
 /// Writes `run.json` and `samples.csv` to `out_root/name/<start, UTC>/` and returns that folder. `name` is the

@@ -9,6 +9,10 @@ use record::{LockObservation, LockTrace, Observation, Slice, Trace, Wait};
 /// Kept share of the window below which a repetition says too little to count.
 const LEAST_KEPT: f64 = 0.10;
 
+/// A repetition without a pass is excused where evictions took more than this part of the window: on a busy machine two
+/// that hand over to each other may hardly ever run at once.
+const EXCUSE: u64 = 10;
+
 /// Factor by which a fixed loop's time may change during a repetition before the core's speed has changed: a busy
 /// sibling thread changes it by about 2, a clock step by up to 1.3.
 const CORE_SPEED_CHANGE: f64 = 1.4;
@@ -38,10 +42,11 @@ pub struct Stuck {
 }
 
 /// The workers of a repetition that completed no pass although they were running: an error of the scenario, for the
-/// coordinator to name. One that was off its CPU for most of the window is not among them.
+/// coordinator to name. There are none where some worker was off its CPU for over a
+/// tenth of the window.
 pub fn stuck(program: &Program, traces: &[Trace], clock: Clock) -> Vec<Stuck> {
     // Whoever was off its CPU may be the one that the others waited for.
-    if traces.iter().any(|trace| mostly_evicted(program, trace, clock)) {
+    if traces.iter().any(|trace| evicted_enough_to_excuse(program, trace, clock)) {
         return Vec::new();
     }
     let passless = traces.iter().filter(|t| t.passes == 0);
@@ -150,11 +155,15 @@ impl Share {
             let kept_ns = clock.ns(trace.span_ticks);
             return Share { kept_passes: trace.passes, kept_ns, lost_ns, ns_per_op, slice_ns_per_op };
         }
+        let window = trace.close_ticks.saturating_sub(trace.open_ticks);
+        let kept_ticks: u64 = kept.iter().map(|s| length(s)).sum();
         let unseen: u64 = edges(trace, clock).iter().map(|(start, end)| end - start).sum();
         Share {
             kept_passes: kept.iter().map(|s| s.passes).sum(),
-            kept_ns: clock.ns(kept.iter().map(|s| length(s)).sum()),
-            lost_ns: clock.ns(lost.iter().map(|s| length(s)).sum::<u64>() + unseen),
+            kept_ns: clock.ns(kept_ticks),
+            // The last slice may end behind the window, whose length is the most that can be lost.
+            lost_ns: clock
+                .ns((lost.iter().map(|s| length(s)).sum::<u64>() + unseen).min(window.saturating_sub(kept_ticks))),
             ns_per_op: median_of(slice_ns_per_op.iter().copied()),
             slice_ns_per_op,
         }
@@ -166,8 +175,7 @@ fn reasons(program: &Program, traces: &[Trace], evictions: &Evictions, clock: Cl
     let lost_time = |t: &Trace| {
         let window = clock.ns(t.close_ticks.saturating_sub(t.open_ticks));
         let kept_little = Share::of(t, evictions, program.shares_cpu, clock).kept_ns < LEAST_KEPT * window;
-        // A worker that completes no pass has nothing to keep; that is another matter, unless it was evicted.
-        !program.shares_cpu && kept_little && (t.passes > 0 || mostly_evicted(program, t, clock))
+        !program.shares_cpu && kept_little
     };
     let speed_changed = |t: &Trace| {
         let (before, after) = (t.core_loop_before_ticks as f64, t.core_loop_after_ticks as f64);
@@ -181,14 +189,15 @@ fn reasons(program: &Program, traces: &[Trace], evictions: &Evictions, clock: Cl
     found.into_iter().filter(|(_, so)| *so).map(|(reason, _)| reason.to_owned()).collect()
 }
 
-fn mostly_evicted(program: &Program, trace: &Trace, clock: Clock) -> bool {
-    let half = trace.close_ticks.saturating_sub(trace.open_ticks) / 2;
+fn evicted_enough_to_excuse(program: &Program, trace: &Trace, clock: Clock) -> bool {
+    let window = trace.close_ticks.saturating_sub(trace.open_ticks);
     // A worker that cannot block reads the clock all the time that it runs.
     let silent = || {
         let can_block = worker_program(program, trace.worker).is_none_or(WorkerProgram::can_block);
-        !can_block && trace.stuck_in_step.is_none() && trace.span_ticks < half
+        !can_block && trace.stuck_in_step.is_none() && trace.span_ticks < window / 2
     };
-    Evictions::of(std::slice::from_ref(trace), clock).inside(trace.open_ticks, trace.close_ticks) > half || silent()
+    Evictions::of(std::slice::from_ref(trace), clock).inside(trace.open_ticks, trace.close_ticks) > window / EXCUSE
+        || silent()
 }
 
 fn lock(program: &Program, trace: &LockTrace, evictions: &Evictions, clock: Clock) -> LockObservation {

@@ -41,6 +41,12 @@ impl Program {
         };
         Nanos(self.workers.iter().map(length).max().unwrap_or(0))
     }
+
+    /// How many workers take turns on the busiest CPU, at least 1: every phase may last so many times as long.
+    pub fn workers_a_cpu(&self) -> u32 {
+        let on = |cpu| self.workers.iter().filter(|w| w.cpu == cpu).count() as u32;
+        self.workers.iter().map(|w| on(w.cpu)).max().unwrap_or(1)
+    }
 }
 
 /// A lock in the fields area. An `unshared` arm has one for each worker.

@@ -68,6 +68,13 @@ fn flatten_into(table: &Table, prefix: &[String], found: &mut Vec<(Vec<String>, 
     }
 }
 
+impl Setting {
+    /// Whether it sets a key of `[measure]`.
+    pub(crate) fn is_of_measure(&self) -> bool {
+        matches!(self, Setting::Key(segments) if segments.first().is_some_and(|section| section == "measure"))
+    }
+}
+
 /// Whose values an assignment sets: one arm's, as `[variant.set]` and `[sweep]` do, or the whole run's, as flags do.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {

@@ -256,3 +256,12 @@ fn a_flag_sets_what_holds_for_the_whole_run() {
     assert_eq!(parse_with(text, &[("measure.repetitions", "'auto'")]).measure.repetitions, Repetitions::Auto);
     assert_eq!(parse_with(text, &[]).measure.repetitions, Repetitions::Fixed(4));
 }
+
+/// The file was judged on its own window before the flag was looked at.
+#[test]
+fn a_flag_makes_room_for_a_pass_that_is_longer_than_the_files_window() {
+    let text = "[[role]]\nname = 'a'\nloop = ['sleep 1s']\n";
+    assert!(scenario::parse("x.toml", text).is_err());
+    let plan = parse_with(text, &[("measure.window", "'3s'")]);
+    assert_eq!(plan.arms[0].window, Nanos(3_000_000_000));
+}
