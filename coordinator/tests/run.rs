@@ -282,3 +282,14 @@ fn claims_can_name_every_counter_and_no_other() {
     claimed.sort();
     assert_eq!(claimed, counted);
 }
+
+#[test]
+fn a_budget_that_ends_the_run_is_told() {
+    let _alone = common::alone();
+    let scenario = QUICK.replace("repetitions = 3", "repetitions = \"auto\"\nprecision = \"0.0001%\"\nbudget = \"1s\"");
+    let bench = Bench::new(&scenario);
+    let output = bench.run().args(["--json", "--quiet", "--only", "padded"]).output().unwrap();
+    assert!(is_done(output.status.code()), "{:?} {}", output.status, stderr(&output));
+    let run: Run = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(run.warnings.iter().any(|w| w.id == "budget_spent" && w.text.contains("0.00 %")), "{:?}", run.warnings);
+}

@@ -28,7 +28,7 @@ pub(crate) struct Progress {
     total: u64,
     done: u64,
     phase: String,
-    /// The latest rate of each arm, in the order in which arms first ran.
+    /// The latest rate of each arm, the arm that ran last in front.
     rates: Vec<(String, f64)>,
 }
 
@@ -120,10 +120,9 @@ impl Observer for Progress {
         if let Some(first) = workers.first() {
             let rate: Option<f64> = workers.iter().map(|w| w.ns_per_op.map(|ns| 1e3 / ns)).sum();
             if let Some(rate) = rate {
-                match self.rates.iter_mut().find(|(arm, _)| *arm == first.arm) {
-                    Some((_, latest)) => *latest = rate,
-                    None => self.rates.push((first.arm.clone(), rate)),
-                }
+                // The latest stands first: a narrow terminal cuts what stands last.
+                self.rates.retain(|(arm, _)| *arm != first.arm);
+                self.rates.insert(0, (first.arm.clone(), rate));
             }
         }
         self.redraw();
@@ -245,7 +244,7 @@ mod tests {
         progress.repetition(&slower);
         assert_eq!(
             progress.message(Duration::from_secs(8)),
-            "measuring, 8 s elapsed; M ops/s: packed 20, padded-64 6028"
+            "measuring, 8 s elapsed; M ops/s: padded-64 6028, packed 20"
         );
     }
 

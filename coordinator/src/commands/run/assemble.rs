@@ -2,6 +2,7 @@
 
 use crate::campaign::{Measured, RunError};
 use crate::machine::Machine;
+use plan::{Measure, Repetitions};
 use record::{Run, SCHEMA_VERSION, ScenarioText, Tool, Warning};
 use scenario::Loaded;
 use sha2::{Digest, Sha256};
@@ -29,7 +30,11 @@ pub(crate) fn assemble(origin: &Origin<'_>, measured: Measured) -> (Run, Verdict
     let mut method = findings.method;
     (method.blocks, method.extended) = (measured.blocks, measured.extended);
     method.watching_cost = measured.watching_cost;
-    let own = [measured.ended_early.as_ref().map(ended_early), clock_not_invariant(machine.invariant_clock())];
+    let own = [
+        measured.ended_early.as_ref().map(ended_early),
+        clock_not_invariant(machine.invariant_clock()),
+        budget_spent(&loaded.plan.measure, findings.precision_reached),
+    ];
     let run = Run {
         schema_version: SCHEMA_VERSION,
         tool: Tool { version: env!("CARGO_PKG_VERSION").into(), commit: option_env!("LAB_COMMIT").map(str::to_owned) },
@@ -66,6 +71,24 @@ fn ended_early(error: &RunError) -> Warning {
         text: format!("the run ended before its time: {error}"),
         advice: "take these figures for what they are, a part, and run again".into(),
     }
+}
+
+/// With `repetitions = "auto"`: that time, not the precision asked for, ended the run.
+fn budget_spent(measure: &Measure, reached: Option<f64>) -> Option<Warning> {
+    let precise = reached.is_some_and(|reached| reached <= measure.precision);
+    (measure.repetitions == Repetitions::Auto && !precise).then(|| Warning {
+        id: "budget_spent".into(),
+        text: match reached {
+            Some(reached) => format!(
+                "the budget of {} was spent with intervals within {:.2} %, where {:.2} % was asked for",
+                measure.budget,
+                reached * 100.0,
+                measure.precision * 100.0
+            ),
+            None => format!("the budget of {} was spent before there were intervals", measure.budget),
+        },
+        advice: "raise `budget`, or ask for less `precision`".into(),
+    })
 }
 
 /// Every time is a number of ticks at a rate calibrated once: where the rate may change, so do all figures.

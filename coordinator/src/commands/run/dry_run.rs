@@ -9,7 +9,7 @@ pub(crate) fn print(plan: &Plan, bound: &Bound) -> Result<(), CommandError> {
     let mut out = std::io::stdout().lock();
     let blocks = match plan.measure.repetitions {
         Repetitions::Fixed(blocks) => format!("{blocks} blocks"),
-        Repetitions::Auto => format!("blocks until intervals are within {:.0} %", plan.measure.precision * 100.0),
+        Repetitions::Auto => format!("blocks until intervals are within {} %", plan.measure.precision * 100.0),
     };
     writeln!(out, "{}: {blocks}, about {:.0} s", plan.title, expected_length(plan, bound).as_secs_f64())?;
     for arm in &bound.arms {

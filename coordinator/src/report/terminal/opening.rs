@@ -11,7 +11,9 @@ const WORTH_SAYING: f64 = 0.001;
 /// Title, question, host.
 pub(super) fn write(page: &mut Page, run: &Run) {
     page.heading(&run.scenario.title);
-    page.prose(&run.scenario.question);
+    if !run.scenario.question.is_empty() {
+        page.prose(&run.scenario.question);
+    }
     page.blank();
     page.prose(&host(run));
 }
