@@ -59,7 +59,7 @@ fn in_words(error: &io::Error) -> String {
 /// for minutes.
 ///
 /// # Errors
-/// [`WriteError`] as [`write`] would give it.
+/// [`WriteError`] as [`write()`] would give it.
 pub(crate) fn check(out_root: &Path) -> Result<(), WriteError> {
     let here = Path::new(".");
     let existing = out_root.ancestors().find(|path| path.symlink_metadata().is_ok()).unwrap_or(here);
