@@ -25,12 +25,7 @@ pub(super) fn of(view: &View, sick: &Sick) -> Vec<Evidence> {
     let names = lines::element_names(sick.program, &sick.elements);
     for (element, name) in sick.elements.iter().zip(names).take(MOST_ELEMENTS) {
         let line = element.offset / CACHE_LINE_BYTES;
-        all.push(evidence(
-            format!("offset of `{name}`, on line {line}"),
-            Some(element.offset as f64),
-            "bytes",
-            "layout",
-        ));
+        all.push(evidence(format!("offset of `{name}` (line {line})"), Some(element.offset as f64), "bytes", "layout"));
     }
     all.push(resolution(view));
     all.push(transfer(view, sick_arm));
