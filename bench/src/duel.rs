@@ -9,7 +9,8 @@ use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::{ForkResult, Pid, fork};
-use shm_layout::{TickRate, ticks};
+use plan::TickRate;
+use shm_layout::ticks;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -78,7 +79,7 @@ pub(crate) fn measure(
     seed: u64,
     enough: impl Fn(&[KeptQuad]) -> bool,
 ) -> Result<Vec<KeptQuad>, DuelError> {
-    let rate = TickRate::calibrate(Duration::from_millis(20));
+    let rate = shm_layout::calibrate(Duration::from_millis(20));
     let mut kept: Vec<KeptQuad> = Vec::new();
     let start = Instant::now();
     for number in 0.. {

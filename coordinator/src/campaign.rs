@@ -5,7 +5,7 @@ use crate::launch::name_of;
 use crate::machine::Machine;
 use crate::repetition::{self, RepetitionError};
 use crate::signals::Signals;
-use analysis::{Clock, Findings};
+use analysis::Findings;
 use plan::{ArmKind, Bound, Plan, Program, Repetitions};
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
@@ -176,7 +176,7 @@ impl Campaign<'_> {
             order.shuffle(&mut SmallRng::seed_from_u64(self.seed.wrapping_add(u64::from(block)).wrapping_mul(GOLDEN)));
             for program in order {
                 let traces = self.repetition(program, block)?;
-                let observations = analysis::observe(&program.arm, block, program, &traces, self.clock());
+                let observations = analysis::observe(&program.arm, block, program, &traces, self.machine.rate);
                 watcher.repetition(&observations);
                 seen.watching.extend(analysis::watching_share(&traces));
                 seen.observations.extend(observations);
@@ -214,7 +214,7 @@ impl Campaign<'_> {
 
     /// A role that completes no pass measures nothing: an error of the scenario, unless the worker was merely evicted.
     fn check_passes(&self, program: &Program, traces: &[Trace]) -> Result<(), RunError> {
-        let Some(stuck) = analysis::stuck(program, traces, self.clock()).into_iter().next() else { return Ok(()) };
+        let Some(stuck) = analysis::stuck(program, traces, self.machine.rate).into_iter().next() else { return Ok(()) };
         Err(RunError::NoPass {
             arm: program.arm.clone(),
             role: stuck.role,
@@ -222,10 +222,6 @@ impl Campaign<'_> {
             window: program.window,
             at: stuck.step.map_or(String::new(), |step| format!("; it stood in step `{step}`")),
         })
-    }
-
-    fn clock(&self) -> Clock {
-        Clock { ticks_per_ns: self.machine.rate.ticks_per_ns }
     }
 }
 

@@ -1,8 +1,8 @@
 //! The machine as a run records it.
 
 use host::{CpuTicks, Facts, Root};
+use plan::TickRate;
 use plan::Topology;
-use shm_layout::TickRate;
 use std::time::Duration;
 
 /// How long the tick rate is calibrated: five digits, and a thirtieth of a second of a user's patience.
@@ -27,7 +27,7 @@ impl Machine {
         let topology = Machine::topology()?;
         let facts = host::facts(&root);
         let stolen_at_start = host::stolen_ticks(&root);
-        Ok(Machine { topology, rate: TickRate::calibrate(CALIBRATION), facts, stolen_at_start, root })
+        Ok(Machine { topology, rate: shm_layout::calibrate(CALIBRATION), facts, stolen_at_start, root })
     }
 
     /// The CPUs alone, without calibrating anything.

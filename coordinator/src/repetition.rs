@@ -7,8 +7,8 @@ use crate::signals::Signals;
 use crate::supervise::{self, Stop};
 use nix::unistd::Pid;
 use plan::Program;
+use plan::TickRate;
 use record::Trace;
-use shm_layout::TickRate;
 
 /// Why a repetition gave no traces. Its segment is gone, and its processes have ended unless the error says otherwise.
 #[derive(Debug, thiserror::Error)]

@@ -1,6 +1,7 @@
 //! The clock that all workers share: the CPU's invariant time-stamp counter.
 #![allow(unsafe_code)] // one instruction, on each architecture
 
+use plan::TickRate;
 use std::time::Duration;
 
 /// Ticks of the time-stamp counter (x86-64 `RDTSC`; Arm `CNTVCT_EL0`): one clock over all CPUs where the kernel calls
@@ -27,40 +28,26 @@ pub fn ticks() -> u64 {
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 compile_error!("the lab needs an invariant time-stamp counter: x86-64 or aarch64");
 
-/// Ticks in a nanosecond: how the coordinator converts what workers record.
-#[derive(Copy, Clone, Debug, PartialEq)]
-pub struct TickRate {
-    /// Ticks a nanosecond.
-    pub ticks_per_ns: f64,
+/// Compares the counter with `CLOCK_MONOTONIC` over `length`; 20 ms gives about five digits. Blocks so long.
+pub fn calibrate(length: Duration) -> TickRate {
+    let (t0, c0) = pair();
+    std::thread::sleep(length);
+    let (t1, c1) = pair();
+    TickRate { ticks_per_ns: (c1 - c0) as f64 / t1.duration_since(t0).as_nanos() as f64 }
 }
 
-impl TickRate {
-    /// Compares the counter with `CLOCK_MONOTONIC` over `length`; 20 ms gives about five digits. Blocks so long.
-    pub fn calibrate(length: Duration) -> TickRate {
-        let (t0, c0) = Self::pair();
-        std::thread::sleep(length);
-        let (t1, c1) = Self::pair();
-        TickRate { ticks_per_ns: (c1 - c0) as f64 / t1.duration_since(t0).as_nanos() as f64 }
-    }
-
-    /// Nanoseconds to ticks, rounded down.
-    pub fn ticks(self, ns: u64) -> u64 {
-        (ns as f64 * self.ticks_per_ns) as u64
-    }
-
-    /// The closest of several readings of both clocks: an eviction between the two would spoil a single one.
-    fn pair() -> (std::time::Instant, u64) {
-        (0..16)
-            .map(|_| {
-                let before = ticks();
-                let now = std::time::Instant::now();
-                let after = ticks();
-                (after - before, now, before + (after - before) / 2)
-            })
-            .min_by_key(|&(width, ..)| width)
-            .map(|(_, now, middle)| (now, middle))
-            .expect("sixteen readings")
-    }
+/// The closest of several readings of both clocks: an eviction between the two would spoil a single one.
+fn pair() -> (std::time::Instant, u64) {
+    (0..16)
+        .map(|_| {
+            let before = ticks();
+            let now = std::time::Instant::now();
+            let after = ticks();
+            (after - before, now, before + (after - before) / 2)
+        })
+        .min_by_key(|&(width, ..)| width)
+        .map(|(_, now, middle)| (now, middle))
+        .expect("sixteen readings")
 }
 
 #[cfg(test)]
@@ -70,7 +57,7 @@ mod tests {
     #[test]
     fn ticks_advance_and_the_rate_is_that_of_a_real_counter() {
         let first = ticks();
-        let rate = TickRate::calibrate(Duration::from_millis(5));
+        let rate = calibrate(Duration::from_millis(5));
         assert!(ticks() > first);
         // Slowest Arm counters tick at 1 MHz-25 MHz, fastest x86 at under 10 GHz.
         assert!(rate.ticks_per_ns > 0.000_9 && rate.ticks_per_ns < 10.0, "{rate:?}");

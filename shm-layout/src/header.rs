@@ -1,9 +1,9 @@
 //! The header: what a worker compares with its own numbers before it uses a segment. Its bytes: see `map`.
 
 use crate::SharedMemory;
-use crate::clock::TickRate;
 use crate::map::SegmentMap;
 use crate::slot::Slot;
+use plan::TickRate;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::mem::size_of;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};

@@ -18,7 +18,7 @@ mod slot;
 mod testing;
 
 pub use check::ProgramError;
-pub use clock::{TickRate, ticks};
+pub use clock::{calibrate, ticks};
 pub use control::{Control, Phase, WindowTicks};
 pub use header::{Header, HeaderError, program_hash};
 pub use map::SegmentMap;

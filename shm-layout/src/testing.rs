@@ -1,7 +1,7 @@
 //! What this crate's own tests share.
 
-use crate::clock::TickRate;
 use crate::segment::{SHM_FOLDER, SegmentSpec};
+use plan::TickRate;
 use plan::{CpuId, Layout, LockKind, Nanos, PlacedLock, Program, WorkerIndex, WorkerProgram};
 
 /// One worker that does nothing, and one lock, `m`, at offset 64.

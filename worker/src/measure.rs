@@ -4,7 +4,8 @@
 use crate::compile::CompiledLoop;
 use crate::context::Context;
 use crate::failure::Failure;
-use shm_layout::{Phase, Segment, TickRate, WorkerState, ticks};
+use plan::TickRate;
+use shm_layout::{Phase, Segment, WorkerState, ticks};
 use std::sync::atomic::{AtomicU8, Ordering};
 
 /// A batch aims at this: often enough that an eviction shows as a gap and a stop is seen soon, rarely enough that the

@@ -5,8 +5,9 @@
 use crate::compile::CompiledLoop;
 use crate::failure::Failure;
 use crate::measure::Batch;
+use plan::TickRate;
 use plan::{AccessKind, Address, Op, OpKind, Program, Width, WorkerProgram};
-use shm_layout::{Segment, Slot, TickRate, WorkerState, ticks};
+use shm_layout::{Segment, Slot, WorkerState, ticks};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Blocks of round trips; their median is the reading, so that an eviction in one of them does not show.

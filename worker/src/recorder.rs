@@ -4,8 +4,9 @@
 use counters::Counters;
 use hdrhistogram::Histogram;
 use plan::Program;
+use plan::TickRate;
 use record::{Gap, QueueDelay, Slice};
-use shm_layout::{Control, Slot, TickRate, WorkerState, ticks};
+use shm_layout::{Control, Slot, WorkerState, ticks};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 

@@ -1,10 +1,10 @@
 //! Evictions: the stretches of a repetition in which some worker was off its CPU without having asked to be.
 
-use crate::mask::Clock;
 use crate::stats::median_of;
+use plan::TickRate;
 use record::Trace;
 
-/// Unexplained time between two clock reads beyond which (plus [`READ_DISTANCES`]) a worker was off its CPU. Clock
+/// Unexplained time between two clock reads beyond which (plus [`READ_DISTANCES`]) a worker was off its CPU. TickRate
 /// reads are about 20 µs apart and an interrupt takes a few µs; lower would mask interrupts, higher would let
 /// evictions pass as slow slices.
 const EVICTION_NS: f64 = 50_000.0;
@@ -17,7 +17,7 @@ const READ_DISTANCES: f64 = 3.0;
 pub(crate) struct Evictions(Vec<(u64, u64)>);
 
 impl Evictions {
-    pub(crate) fn of(traces: &[Trace], clock: Clock) -> Evictions {
+    pub(crate) fn of(traces: &[Trace], clock: TickRate) -> Evictions {
         let mut all: Vec<(u64, u64)> = traces.iter().flat_map(|t| evictions_of(t, clock)).collect();
         all.sort_unstable();
         let mut merged: Vec<(u64, u64)> = Vec::with_capacity(all.len());
@@ -42,11 +42,11 @@ impl Evictions {
 }
 
 /// Longest unexplained distance of two clock reads that is no eviction, ticks.
-fn allowance(trace: &Trace, clock: Clock) -> f64 {
+fn allowance(trace: &Trace, clock: TickRate) -> f64 {
     EVICTION_NS * clock.ticks_per_ns + READ_DISTANCES * trace.read_distance_ticks as f64
 }
 
-fn evictions_of(trace: &Trace, clock: Clock) -> Vec<(u64, u64)> {
+fn evictions_of(trace: &Trace, clock: TickRate) -> Vec<(u64, u64)> {
     let allowed = allowance(trace, clock);
     let unexplained =
         |g: &&record::Gap| (g.end_ticks.saturating_sub(g.start_ticks)).saturating_sub(g.blocked_ticks) as f64 > allowed;
@@ -59,7 +59,7 @@ fn evictions_of(trace: &Trace, clock: Clock) -> Vec<(u64, u64)> {
 /// The begin and the end of the window where the worker read no clock for longer than allowed: it logs no gap that
 /// begins before the window. A pass that sleeps or waits may well straddle the edge, so of a worker that blocked three
 /// median slices more are allowed (a slice is never shorter than a pass).
-pub(crate) fn edges(trace: &Trace, clock: Clock) -> Vec<(u64, u64)> {
+pub(crate) fn edges(trace: &Trace, clock: TickRate) -> Vec<(u64, u64)> {
     let Some(first) = trace.slices.first() else { return Vec::new() };
     let last_read = first.start_ticks + trace.span_ticks;
     let both = [(trace.open_ticks, first.start_ticks), (last_read, trace.close_ticks)];

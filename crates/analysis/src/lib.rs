@@ -24,7 +24,7 @@ mod view;
 mod warnings;
 mod words;
 
-pub use mask::{Clock, Stuck, observe, stuck, watching_share};
+pub use mask::{Stuck, observe, stuck, watching_share};
 
 use plan::{Bound, Plan, Topology};
 use record::{ArmState, ArmSummary, Diagnosis, ExpectOutcome, ExpectState, Kind, Method, Observation, Warning};

@@ -3,7 +3,7 @@
 use crate::evictions::{Evictions, edges};
 use crate::locks;
 use crate::stats::median_of;
-use plan::{Program, WorkerProgram};
+use plan::{Program, TickRate, WorkerProgram};
 use record::{LockObservation, LockTrace, Observation, Slice, Trace, Wait};
 
 /// Kept share of the window below which a repetition says too little to count.
@@ -16,19 +16,6 @@ const EXCUSE: u64 = 10;
 /// Factor by which a fixed loop's time may change during a repetition before the core's speed has changed: a busy
 /// sibling thread changes it by about 2, a clock step by up to 1.3.
 const CORE_SPEED_CHANGE: f64 = 1.4;
-
-/// The length of a tick of the clock in which traces are written.
-#[derive(Copy, Clone, Debug, PartialEq)]
-pub struct Clock {
-    /// Ticks a nanosecond, as calibrated; above 0.
-    pub ticks_per_ns: f64,
-}
-
-impl Clock {
-    pub(crate) fn ns(self, ticks: u64) -> f64 {
-        ticks as f64 / self.ticks_per_ns
-    }
-}
 
 /// A worker that completed no pass in a window.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,7 +31,7 @@ pub struct Stuck {
 /// The workers of a repetition that completed no pass although they were running: an error of the scenario, for the
 /// coordinator to name. There are none where some worker was off its CPU for over a
 /// tenth of the window.
-pub fn stuck(program: &Program, traces: &[Trace], clock: Clock) -> Vec<Stuck> {
+pub fn stuck(program: &Program, traces: &[Trace], clock: TickRate) -> Vec<Stuck> {
     // Whoever was off its CPU may be the one that the others waited for.
     if traces.iter().any(|trace| evicted_enough_to_excuse(program, trace, clock)) {
         return Vec::new();
@@ -69,7 +56,7 @@ pub fn stuck(program: &Program, traces: &[Trace], clock: Clock) -> Vec<Stuck> {
 ///
 /// One observation a trace, in the order of `traces`. [`Observation::regime`] is left open: it depends on the others.
 /// A repetition with a worker that was [`stuck`] is an error, which the caller names instead.
-pub fn observe(arm: &str, block: u32, program: &Program, traces: &[Trace], clock: Clock) -> Vec<Observation> {
+pub fn observe(arm: &str, block: u32, program: &Program, traces: &[Trace], clock: TickRate) -> Vec<Observation> {
     let evictions = Evictions::of(traces, clock);
     let spoiled = reasons(program, traces, &evictions, clock);
     let probes = Probes::of(traces, clock);
@@ -117,7 +104,7 @@ struct Probes {
 }
 
 impl Probes {
-    fn of(traces: &[Trace], clock: Clock) -> Probes {
+    fn of(traces: &[Trace], clock: TickRate) -> Probes {
         let ns = |of: fn(&Trace) -> Option<f64>| -> Vec<f64> {
             traces.iter().filter_map(of).map(|ticks| ticks / clock.ticks_per_ns).collect()
         };
@@ -142,7 +129,7 @@ struct Share {
 }
 
 impl Share {
-    fn of(trace: &Trace, evictions: &Evictions, shares_cpu: bool, clock: Clock) -> Share {
+    fn of(trace: &Trace, evictions: &Evictions, shares_cpu: bool, clock: TickRate) -> Share {
         let masked = |slice: &Slice| !shares_cpu && evictions.overlap(slice.start_ticks, slice.end_ticks);
         let length = |slice: &Slice| slice.end_ticks.saturating_sub(slice.start_ticks);
         let (lost, kept): (Vec<&Slice>, Vec<&Slice>) = trace.slices.iter().partition(|s| masked(s));
@@ -171,7 +158,7 @@ impl Share {
 }
 
 /// Why a repetition does not count; the same for all its workers.
-fn reasons(program: &Program, traces: &[Trace], evictions: &Evictions, clock: Clock) -> Vec<String> {
+fn reasons(program: &Program, traces: &[Trace], evictions: &Evictions, clock: TickRate) -> Vec<String> {
     let lost_time = |t: &Trace| {
         let window = clock.ns(t.close_ticks.saturating_sub(t.open_ticks));
         let kept_little = Share::of(t, evictions, program.shares_cpu, clock).kept_ns < LEAST_KEPT * window;
@@ -189,7 +176,7 @@ fn reasons(program: &Program, traces: &[Trace], evictions: &Evictions, clock: Cl
     found.into_iter().filter(|(_, so)| *so).map(|(reason, _)| reason.to_owned()).collect()
 }
 
-fn evicted_enough_to_excuse(program: &Program, trace: &Trace, clock: Clock) -> bool {
+fn evicted_enough_to_excuse(program: &Program, trace: &Trace, clock: TickRate) -> bool {
     let window = trace.close_ticks.saturating_sub(trace.open_ticks);
     // A worker that cannot block reads the clock all the time that it runs.
     let silent = || {
@@ -200,7 +187,7 @@ fn evicted_enough_to_excuse(program: &Program, trace: &Trace, clock: Clock) -> b
         || silent()
 }
 
-fn lock(program: &Program, trace: &LockTrace, evictions: &Evictions, clock: Clock) -> LockObservation {
+fn lock(program: &Program, trace: &LockTrace, evictions: &Evictions, clock: TickRate) -> LockObservation {
     let name = program.locks.get(trace.lock as usize).map(|l| l.name.clone());
     let kept = trace.waits.iter().filter(|w| !evictions.overlap(w.start_ticks, w.start_ticks + w.ticks));
     let ns = |wait: &Wait| clock.ns(wait.ticks).round() as u64;
@@ -239,7 +226,7 @@ mod tests {
     use crate::testkit::{counters_program, steady_trace, twin_lock_program};
     use record::{Gap, QueueDelay};
 
-    const CLOCK: Clock = Clock { ticks_per_ns: 2.0 };
+    const CLOCK: TickRate = TickRate { ticks_per_ns: 2.0 };
     const MS: u64 = 2_000_000;
 
     /// Worker 0 steady at 23 ns; worker 1 evicted from 10 to 20 ms, in which worker 0 has the line alone at 1 ns.

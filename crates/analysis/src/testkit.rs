@@ -1,7 +1,7 @@
 //! For tests: bound plans and observations written by hand.
 
-use crate::mask::Clock;
 use crate::{Findings, SLICE_US, analyse};
+use plan::TickRate;
 use plan::step::{Action, Element, Step, Target};
 use plan::{
     Arm, ArmKind, Bound, BoundArm, Case, Count, Cpu, CpuChoice, CpuId, Field, Layout, Lock, LockKind, Measure, Nanos,
@@ -90,7 +90,7 @@ pub(crate) fn twin_lock_program() -> Program {
 }
 
 /// A quiet worker: a window of 100 ms in slices of [`SLICE_US`] at so many nanoseconds a pass.
-pub(crate) fn steady_trace(worker: u32, ns_per_op: f64, clock: Clock) -> Trace {
+pub(crate) fn steady_trace(worker: u32, ns_per_op: f64, clock: TickRate) -> Trace {
     let ticks = |ns: f64| (ns * clock.ticks_per_ns) as u64;
     let open = 1_000_000_000;
     let slice_ns = SLICE_US * 1e3;

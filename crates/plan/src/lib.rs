@@ -25,4 +25,4 @@ pub use scenario::{
 };
 pub use step::{Action, Element, Step, Target};
 pub use topology::{Cpu, Topology};
-pub use units::{CACHE_LINE_BYTES, CpuId, LINE_PAIR_BYTES, Nanos, PAGE_BYTES, WorkerIndex};
+pub use units::{CACHE_LINE_BYTES, CpuId, LINE_PAIR_BYTES, Nanos, PAGE_BYTES, TickRate, WorkerIndex};

@@ -61,9 +61,34 @@ impl fmt::Display for Nanos {
     }
 }
 
+/// How fast the workers' clock ticks: what turns recorded ticks into nanoseconds and back. Calibrated by `shm-layout`.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct TickRate {
+    /// Ticks a nanosecond, above 0.
+    pub ticks_per_ns: f64,
+}
+
+impl TickRate {
+    /// Nanoseconds to ticks, rounded down.
+    pub fn ticks(self, ns: u64) -> u64 {
+        (ns as f64 * self.ticks_per_ns) as u64
+    }
+
+    /// Ticks to nanoseconds.
+    pub fn ns(self, ticks: u64) -> f64 {
+        ticks as f64 / self.ticks_per_ns
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::Nanos;
+    use super::{Nanos, TickRate};
+
+    #[test]
+    fn ticks_and_nanoseconds_convert_both_ways() {
+        let rate = TickRate { ticks_per_ns: 2.5 };
+        assert_eq!((rate.ticks(100), rate.ns(250)), (250, 100.0));
+    }
 
     #[test]
     fn nanos_print_in_the_largest_exact_unit() {

@@ -2,7 +2,6 @@
 
 use super::{NAME_PREFIX, SHM_FOLDER, Segment};
 use crate::check::{ProgramError, check_program};
-use crate::clock::TickRate;
 use crate::header::program_hash;
 use crate::lock::{self, LockError};
 use crate::map::SegmentMap;
@@ -12,6 +11,7 @@ use nix::fcntl::{Flock, FlockArg, OFlag};
 use nix::sys::mman::shm_open;
 use nix::sys::stat::{Mode, fstat};
 use plan::Program;
+use plan::TickRate;
 use rand::{TryRngCore, rngs::OsRng};
 use shared_memory::{Shmem, ShmemConf, ShmemError};
 use std::os::fd::OwnedFd;

@@ -11,6 +11,12 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) fn write(page: &mut Page, run: &Run) {
     page.heading("How far to trust this");
     page.prose(&format!("{}; {}.", regime(run), resolution(run)));
+    if run.method.headline_regime.as_ref().is_some_and(|regime| regime.contended_ns.is_some()) {
+        page.prose(
+            "Contended pass: two CPUs counting up words of one line. Repetitions in which it, the line transfer and the \
+             speed of the cores agree are one regime; figures are made within one.",
+        );
+    }
     if let Some(control) = &run.method.control {
         page.prose(&format!(
             "The control, the same arm twice, read {}: 1 would be no difference.",
