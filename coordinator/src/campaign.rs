@@ -6,6 +6,7 @@ use crate::machine::Machine;
 use crate::repetition::{self, RepetitionError};
 use crate::signals::Signals;
 use analysis::Findings;
+use counters::Orders;
 use plan::{ArmKind, Bound, Plan, Program, Repetitions};
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
@@ -41,6 +42,8 @@ pub(crate) struct Campaign<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) bound: &'a Bound,
     pub(crate) machine: &'a Machine,
+    /// What workers count, by kind of core.
+    pub(crate) orders: &'a [Orders],
     pub(crate) signals: &'a Signals,
     pub(crate) seed: u64,
 }
@@ -187,7 +190,7 @@ impl Campaign<'_> {
 
     fn repetition(&self, program: &Program, block: u32) -> Result<Vec<Trace>, RunError> {
         let node = self.machine.memory_node(program, self.plan.measure.headline_role);
-        let traces = repetition::run(program, self.machine.rate, node, self.signals)
+        let traces = repetition::run(program, self.orders, self.machine.rate, node, self.signals)
             .map_err(|error| self.why(program, block, error))?;
         self.check_passes(program, &traces)?;
         Ok(traces)

@@ -1,5 +1,6 @@
 //! What one repetition needs before a worker exists: the segment, the sealed Program, the pipes and report files.
 
+use counters::Orders;
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
@@ -40,11 +41,16 @@ pub(crate) enum ProvisionError {
     System(&'static str, io::Error),
 }
 
-/// Makes everything for one repetition of `program`, its memory on `node` where one is given.
-pub(crate) fn provision(program: &Program, rate: TickRate, node: Option<u32>) -> Result<Provision, ProvisionError> {
+/// Makes everything for one repetition of `program`, whose workers count what `orders` say, its memory on `node` where one is given.
+pub(crate) fn provision(
+    program: &Program,
+    orders: &[Orders],
+    rate: TickRate,
+    node: Option<u32>,
+) -> Result<Provision, ProvisionError> {
     let system = |call| move |error: io::Error| ProvisionError::System(call, error);
     let errno = |call| move |error: Errno| ProvisionError::System(call, error.into());
-    let handover = Handover::new(program).map_err(system("making the sealed program"))?;
+    let handover = Handover::new(program, orders).map_err(system("making the sealed program"))?;
     let slots = program.workers.iter().map(|w| w.index.0 + 1).max().unwrap_or(0);
     let spec = SegmentSpec { program, encoded_program: &handover.encoded, slots, rate, node };
     let segment = Segment::create(&spec)?;

@@ -5,6 +5,7 @@ use crate::launch::{self, Child, LaunchError};
 use crate::provision::{self, Provision, ProvisionError};
 use crate::signals::Signals;
 use crate::supervise::{self, Stop};
+use counters::Orders;
 use nix::unistd::Pid;
 use plan::Program;
 use plan::TickRate;
@@ -39,17 +40,18 @@ pub(crate) enum RepetitionError {
     Unkillable { worker: String, pid: Pid },
 }
 
-/// Runs `program` once.
+/// Runs `program` once, its workers counting what `orders` say.
 ///
 /// # Errors
 /// [`RepetitionError`], with no segment left, and no process but an [`Unkillable`](RepetitionError::Unkillable) one.
 pub(crate) fn run(
     program: &Program,
+    orders: &[Orders],
     rate: TickRate,
     node: Option<u32>,
     signals: &Signals,
 ) -> Result<Vec<Trace>, RepetitionError> {
-    let mut provision = provision::provision(program, rate, node)?;
+    let mut provision = provision::provision(program, orders, rate, node)?;
     let mut children = launch::launch(program, &provision)?;
     match supervise::supervise(program, &mut provision, &mut children, signals) {
         Ok(()) => traces(program, &mut provision, &children),

@@ -279,15 +279,6 @@ fn names_that_are_no_utf_8_are_no_panic() {
 }
 
 #[test]
-fn claims_can_name_every_counter_and_no_other() {
-    let mut counted: Vec<&str> = counters::EVENTS.iter().map(|event| event.name).collect();
-    let mut claimed = scenario::schema::COUNTERS.to_vec();
-    counted.sort();
-    claimed.sort();
-    assert_eq!(claimed, counted);
-}
-
-#[test]
 fn a_budget_that_ends_the_run_is_told() {
     let _alone = common::alone();
     let scenario = QUICK.replace("repetitions = 3", "repetitions = \"auto\"\nprecision = \"0.0001%\"\nbudget = \"1s\"");

@@ -4,6 +4,7 @@
 use crate::failure::Failure;
 use crate::probe::Reading;
 use crate::recorder::{Recorder, touched};
+use counters::Order;
 use plan::{OpKind, Program, WorkerProgram};
 use record::{LockTrace, Trace, Wait};
 use shm_layout::lock::{Acquired, SharedLock};
@@ -49,7 +50,7 @@ pub(crate) struct LockState<'s> {
 }
 
 impl<'s> Context<'s> {
-    pub(crate) fn new(segment: &'s Segment, program: &Program, me: &WorkerProgram) -> Context<'s> {
+    pub(crate) fn new(segment: &'s Segment, program: &Program, me: &WorkerProgram, orders: &[Order]) -> Context<'s> {
         let uses =
             |lock: usize| me.ops.iter().any(|op| matches!(op.kind, OpKind::Lock { lock: l } if l as usize == lock));
         let locks = program.locks.iter().enumerate().map(|(index, placed)| {
@@ -81,7 +82,7 @@ impl<'s> Context<'s> {
             spins: 0,
             break_after_ticks: segment.header().tick_rate().ticks(BREAK_AFTER_NS),
             arrived: false,
-            recorder: Recorder::new(program, segment.header().tick_rate()),
+            recorder: Recorder::new(program, segment.header().tick_rate(), orders),
             segment,
             workers: program.workers.len() as u32,
             index: me.index.0,

@@ -2,6 +2,7 @@
 #![allow(unsafe_code)] // adopting descriptors that the coordinator placed by number
 
 use crate::failure::Failure;
+use counters::Orders;
 use nix::fcntl::{FcntlArg, SealFlag, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use plan::Program;
@@ -76,22 +77,30 @@ impl Report {
     }
 }
 
-/// The coordinator's side: an encoded Program and its sealed memfd.
+/// What all workers of a repetition are told: each finds its own part.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Brief {
+    pub(crate) program: Program,
+    pub(crate) orders: Vec<Orders>,
+}
+
+/// The coordinator's side: a Program with what is to be counted, encoded, and its sealed memfd.
 #[derive(Debug)]
 pub struct Handover {
-    /// The Program as postcard writes it.
+    /// Both, as postcard writes them.
     pub encoded: Vec<u8>,
     /// The memfd, sealed against every change.
     pub memfd: OwnedFd,
 }
 
 impl Handover {
-    /// Encodes and seals a Program.
+    /// Encodes and seals a Program and what its workers count, by kind of core.
     ///
     /// # Errors
     /// Where the kernel gives no memfd.
-    pub fn new(program: &Program) -> io::Result<Handover> {
-        let encoded = postcard::to_stdvec(program).map_err(io::Error::other)?;
+    pub fn new(program: &Program, orders: &[Orders]) -> io::Result<Handover> {
+        let brief = Brief { program: program.clone(), orders: orders.to_vec() };
+        let encoded = postcard::to_stdvec(&brief).map_err(io::Error::other)?;
         let memfd = memfd_create("contention-lab-program", MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING)?;
         let mut file = File::from(memfd);
         file.write_all(&encoded)?;
@@ -102,9 +111,9 @@ impl Handover {
     }
 }
 
-/// A Program as received: decoded, and the bytes whose hash the segment's header holds.
+/// A brief as received: decoded, and the bytes whose hash the segment's header holds.
 pub(crate) struct Encoded {
-    pub(crate) program: Program,
+    pub(crate) brief: Brief,
     pub(crate) bytes: Vec<u8>,
 }
 
@@ -114,7 +123,7 @@ fn adopt(fd: RawFd) -> File {
     File::from(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-pub(crate) fn read_program() -> Result<Encoded, Failure> {
+pub(crate) fn read_brief() -> Result<Encoded, Failure> {
     let unreadable = |error: &dyn std::fmt::Display| {
         Failure::new(format!("the program could not be read: {error}"), "start workers through `coordinator run` alone")
     };
@@ -123,8 +132,8 @@ pub(crate) fn read_program() -> Result<Encoded, Failure> {
     let mut bytes = vec![0; length as usize];
     // By offset: all workers share one open file, and with it one position.
     file.read_exact_at(&mut bytes, 0).map_err(|e| unreadable(&e))?;
-    let program = postcard::from_bytes(&bytes).map_err(|e| unreadable(&e))?;
-    Ok(Encoded { program, bytes })
+    let brief = postcard::from_bytes(&bytes).map_err(|e| unreadable(&e))?;
+    Ok(Encoded { brief, bytes })
 }
 
 pub(crate) fn say_attached() -> Result<(), Failure> {
@@ -161,8 +170,8 @@ mod tests {
             shares_cpu: false,
             seed: 5,
         };
-        let handover = Handover::new(&program).unwrap();
-        assert_eq!(postcard::from_bytes::<Program>(&handover.encoded).unwrap(), program);
+        let handover = Handover::new(&program, &[]).unwrap();
+        assert_eq!(postcard::from_bytes::<Brief>(&handover.encoded).unwrap().program, program);
         let mut file = File::from(handover.memfd);
         assert_eq!(file.write(&[0]).unwrap_err().raw_os_error(), Some(libc::EPERM));
         assert_eq!(file.set_len(0).unwrap_err().raw_os_error(), Some(libc::EPERM));

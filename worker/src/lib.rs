@@ -25,7 +25,7 @@ pub use hooks::hooks;
 use compile::CompiledLoop;
 use context::Context;
 use crossbeam_utils::Backoff;
-use handover::Encoded;
+use handover::{Brief, Encoded};
 use plan::WorkerProgram;
 use shm_layout::{Phase, Segment, WorkerState};
 use std::process::ExitCode;
@@ -51,7 +51,7 @@ pub fn main(arguments: &[String]) -> ExitCode {
 }
 
 fn live(arguments: &Arguments) -> Result<record::Trace, Failure> {
-    let Encoded { program, bytes } = handover::read_program()?;
+    let Encoded { brief: Brief { program, orders }, bytes } = handover::read_brief()?;
     let mine = program
         .workers
         .iter()
@@ -63,7 +63,8 @@ fn live(arguments: &Arguments) -> Result<record::Trace, Failure> {
     measure::touch(&segment);
     let mut compiled = compile(mine, program.seed)?;
     let mut contender = probe::Contender::compile(mine)?;
-    let mut context = Context::new(&segment, &program, mine);
+    let orders = counters::orders_for(&orders, mine.cpu);
+    let mut context = Context::new(&segment, &program, mine, orders);
     segment.slot(arguments.index).set_state(WorkerState::Attached);
     handover::say_attached()?;
     wait_for_release(&segment)?;

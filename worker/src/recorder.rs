@@ -1,7 +1,7 @@
 //! The recorder of one worker's window: slices, gaps, blockings. Everything it writes to is reserved and touched before
 //! the warm-up. It judges nothing: which gap is an eviction, and which slice counts, is for whoever sees all workers.
 
-use counters::Counters;
+use counters::{Counters, Order};
 use hdrhistogram::Histogram;
 use plan::Program;
 use plan::TickRate;
@@ -86,15 +86,15 @@ pub(crate) struct Recorded {
 }
 
 impl Recorder {
-    /// A recorder for a window of the Program's length.
-    pub(crate) fn new(program: &Program, rate: TickRate) -> Recorder {
+    /// A recorder for a window of the Program's length, which counts what `orders` say.
+    pub(crate) fn new(program: &Program, rate: TickRate, orders: &[Order]) -> Recorder {
         let slices = (program.window.0 / SLICE_NS) as usize + 16;
         Recorder {
             stage: Stage::Before,
             slice_ticks: rate.ticks(SLICE_NS),
             gap_floor_ticks: rate.ticks(GAP_FLOOR_NS),
             long_blocking_ticks: rate.ticks(LONG_BLOCKING_NS),
-            counters: Counters::open(),
+            counters: Counters::open(orders),
             schedstat: Schedstat::open(),
             open_ticks: 0,
             close_ticks: 0,
@@ -350,7 +350,7 @@ mod tests {
             shares_cpu: false,
             seed: 0,
         };
-        (Recorder::new(&program, TickRate { ticks_per_ns: 1.0 }), Control::default(), Slot::default())
+        (Recorder::new(&program, TickRate { ticks_per_ns: 1.0 }, &[]), Control::default(), Slot::default())
     }
 
     /// Drives a recorder by a script of clock reads, as the loop would: `at` is relative to the window's opening.

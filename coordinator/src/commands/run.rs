@@ -32,6 +32,7 @@ pub(crate) fn run(options: &RunOptions, colour: ColourChoice) -> Result<Ending, 
         say(&nothing_to_run(&bound, &machine));
         return Ok(Ending::HostCannot);
     }
+    let selection = overrides::selection(&loaded, &plan, &bound)?;
     if options.dry_run {
         return dry_run::print(&plan, &bound).map(|()| Ending::Done);
     }
@@ -41,13 +42,17 @@ pub(crate) fn run(options: &RunOptions, colour: ColourChoice) -> Result<Ending, 
     }
     files::check(&options.out).map_err(|error| CommandError::Failed(error.to_string()))?;
     clean::sweep();
+    let orders = selection.orders();
     let signals = Signals::block().map_err(|errno| CommandError::Failed(format!("signalfd failed: {errno}")))?;
-    let campaign = Campaign { plan: &plan, bound: &bound, machine: &machine, signals: &signals, seed };
+    let campaign = Campaign { plan: &plan, bound: &bound, machine: &machine, orders: &orders, signals: &signals, seed };
     let mut progress = Progress::new(progress_mode(options), &plan.title, campaign.planned_repetitions());
     let measured = campaign.measure(&mut progress);
     progress.finish();
     let measured = measured.map_err(|error| conclude::command_error(&error, &signals))?;
-    let (run, verdict) = assemble::assemble(&Origin { loaded: &loaded, machine: &machine, seed, started }, measured);
+    let (run, verdict) = assemble::assemble(
+        &Origin { loaded: &loaded, machine: &machine, selection: &selection, seed, started },
+        measured,
+    );
     let folder = conclude::save(&run, options, &loaded.plan.name, &verdict, signals)?;
     conclude::show(&run, options, folder, &verdict, &style)
 }

@@ -45,6 +45,7 @@ pub(super) fn false_sharing() -> Run {
             text: "title = \"False sharing\"\n".to_owned(),
         },
         method: method(),
+        events: Vec::new(),
         arms,
         observations,
         expect: vec![ExpectOutcome {

@@ -200,6 +200,7 @@ impl Bench {
             budget: Nanos(20_000_000_000),
             baselines: None,
             headline_role: 0,
+            events: Vec::new(),
         };
         let text = || "test".to_owned();
         let planned = arms.iter().filter(|a| a.arm.kind == ArmKind::Variant).map(|a| a.arm.clone()).collect();

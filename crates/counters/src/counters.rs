@@ -1,18 +1,17 @@
 //! A worker's counters, from opening to their readings.
 
-use crate::event::{EVENTS, Event};
+use crate::event::Event;
 use crate::kernel::Kernel;
 use crate::open::{self, CountedGroup, Opened};
 use crate::pmu::{Pmu, Totals};
 use crate::refusal::{self, Setting};
+use crate::selection::Order;
 use host::Root;
 use nix::errno::Errno;
-use nix::sched::sched_getcpu;
-use plan::CpuId;
 use record::{CounterReadings, Reading};
 
-/// Every event of [`EVENTS`], open on the calling thread as far as this machine allows, and standing still outside
-/// [`enable`](Counters::enable) .. [`disable`](Counters::disable).
+/// What a worker was told to count, open on the calling thread as far as this machine allows, and standing still
+/// outside [`enable`](Counters::enable) .. [`disable`](Counters::disable).
 ///
 /// For a process of one thread that does not execute another program while it counts: threads begun later are not
 /// counted, and the descriptors are not close-on-exec.
@@ -23,31 +22,35 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Opens what can be opened on the calling thread, which must be pinned already: on a machine with several kinds of
-    /// core, events belong to the kind it runs on now. Never fails; what is refused has its reason in
+    /// Opens what can be opened of `orders` on the calling thread, which must be pinned already: on a machine with
+    /// several kinds of core, events belong to one kind. Never fails; what is refused has its reason in
     /// [`Counters::read`].
     ///
     /// Call it before the warm-up of any worker, and drop it after the last one's window: opening takes half a
     /// millisecond, or tens of them while nothing else on the machine uses perf, and the kernel patches its own code
     /// for it, which stops every CPU for a moment.
-    pub fn open() -> Counters {
-        let root = Root::system();
-        let cpu = sched_getcpu().ok().map(|cpu| CpuId(cpu as u32));
-        let mut kernel = Kernel { core_pmu_type: cpu.and_then(|cpu| host::core_pmu_type(&root, cpu)) };
-        Counters::open_on(&mut kernel, &Setting::of(&root))
+    pub fn open(orders: &[Order]) -> Counters {
+        Counters::open_on(&mut Kernel, &Setting::of(&Root::system()), orders)
     }
 
-    fn open_on(pmu: &mut dyn Pmu, setting: &Setting) -> Counters {
-        let (of_hardware, of_software) = EVENTS.into_iter().partition(Event::is_hardware);
+    fn open_on(pmu: &mut dyn Pmu, setting: &Setting, orders: &[Order]) -> Counters {
+        let mut refused = CounterReadings::new();
+        let (mut of_hardware, mut of_software) = (Vec::new(), Vec::new());
+        for order in orders.iter().cloned() {
+            match order {
+                Order::Count(event) if event.is_hardware() => of_hardware.push(event),
+                Order::Count(event) => of_software.push(event),
+                Order::Refused { name, reading } => _ = refused.insert(name, reading),
+            }
+        }
         // Software first: once perf is in use, opening and closing more of it no longer makes the kernel wait.
         let software = open::software(pmu, of_software);
         let hardware = open::hardware(pmu, of_hardware);
         let has_pmu = has_pmu(&hardware);
-        let refused = software.refused.iter().chain(&hardware.refused);
-        let reading = |(event, errno): &(Event, Errno)| {
-            (event.name.to_owned(), refusal::reading(event, *errno, has_pmu, setting))
-        };
-        Counters { refused: refused.map(reading).collect(), software: software.groups, hardware: hardware.groups }
+        let reading =
+            |(event, errno): &(Event, Errno)| (event.name.clone(), refusal::reading(event, *errno, has_pmu, setting));
+        refused.extend(software.refused.iter().chain(&hardware.refused).map(reading));
+        Counters { refused, software: software.groups, hardware: hardware.groups }
     }
 
     /// Opens the window: one ioctl a group, the hardware's last, no allocation; a few microseconds. Several windows add
@@ -65,7 +68,7 @@ impl Counters {
         }
     }
 
-    /// A reading for every event of [`EVENTS`], over the windows so far. Call it after [`Counters::disable`]; it
+    /// A reading for every order, over the windows so far. Call it after [`Counters::disable`]; it
     /// allocates. Values that the hardware had to share are scaled by `time_enabled_ns / time_running_ns`, which
     /// assumes that the loop did the same while they were not counted.
     ///
@@ -89,12 +92,12 @@ fn read_into(readings: &mut CounterReadings, counted: &mut CountedGroup) {
     let totals = match counted.failed.map_or_else(|| counted.group.read(), Err) {
         Ok(totals) => totals.since(&counted.before),
         Err(errno) => {
-            let failed = |event: &Event| (event.name.to_owned(), refusal::lost(errno));
+            let failed = |event: &Event| (event.name.clone(), refusal::lost(errno));
             return readings.extend(counted.events.iter().map(failed));
         }
     };
     for (event, value) in counted.events.iter().zip(&totals.values) {
-        readings.insert(event.name.to_owned(), judged(*value, &totals));
+        readings.insert(event.name.clone(), judged(*value, &totals));
     }
 }
 
@@ -113,8 +116,7 @@ fn judged(value: u64, totals: &Totals) -> Reading {
 #[cfg(test)]
 mod tests {
     use super::Counters;
-    use crate::event::EVENTS;
-    use crate::fake::{FakePmu, World};
+    use crate::fake::{FakePmu, World, orders};
     use crate::refusal::Setting;
     use nix::errno::Errno;
     use record::{CounterReadings, Reading};
@@ -128,7 +130,7 @@ mod tests {
     fn window(world: World, inside_ns: u64) -> CounterReadings {
         let mut pmu = FakePmu::new(world);
         let clock = pmu.clock();
-        let mut counters = Counters::open_on(&mut pmu, &Setting::default());
+        let mut counters = Counters::open_on(&mut pmu, &Setting::default(), &orders());
         pass(&clock, 77_000);
         counters.enable();
         pass(&clock, inside_ns);
@@ -136,9 +138,9 @@ mod tests {
         pass(&clock, 99_000);
         let readings = counters.read();
         let names: Vec<_> = readings.keys().map(String::as_str).collect();
-        let mut wanted = EVENTS.map(|event| event.name);
+        let mut wanted: Vec<String> = orders().iter().map(|order| order.name().to_owned()).collect();
         wanted.sort_unstable();
-        assert_eq!(names, wanted, "every event has a reading");
+        assert_eq!(names, wanted, "every order has a reading");
         readings
     }
 
@@ -152,7 +154,7 @@ mod tests {
     fn windows_add_up() {
         let mut pmu = FakePmu::new(World::default());
         let clock = pmu.clock();
-        let mut counters = Counters::open_on(&mut pmu, &Setting::default());
+        let mut counters = Counters::open_on(&mut pmu, &Setting::default(), &orders());
         for inside_ns in [100, 20, 3] {
             counters.enable();
             pass(&clock, inside_ns);

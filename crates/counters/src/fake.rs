@@ -2,10 +2,29 @@
 
 use crate::event::Event;
 use crate::pmu::{Group, Pmu, Refused, Totals};
+use crate::portable;
+use crate::selection::Order;
+use host::Root;
 use nix::errno::Errno;
+use plan::CpuId;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
+
+/// The orders of a machine whose files say nothing.
+pub(crate) fn orders() -> Vec<Order> {
+    let choices = portable::choices(&Root::at("nowhere"), CpuId(0));
+    choices.into_iter().filter_map(|choice| choice.order).collect()
+}
+
+/// Those of [`orders`] that open an event.
+pub(crate) fn events() -> Vec<Event> {
+    let count = |order| match order {
+        Order::Count(event) => Some(event),
+        Order::Refused { .. } => None,
+    };
+    orders().into_iter().filter_map(count).collect()
+}
 
 /// What the machine is like. As it stands by default it counts everything.
 #[derive(Clone)]
@@ -53,7 +72,7 @@ impl World {
 
     fn refusal(&self, event: &Event) -> Option<Errno> {
         let missing = (self.no_pmu && event.is_hardware()).then_some(Errno::ENOENT);
-        self.refusals.get(event.name).copied().or(missing)
+        self.refusals.get(event.name.as_str()).copied().or(missing)
     }
 }
 

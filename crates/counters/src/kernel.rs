@@ -1,20 +1,13 @@
 //! The real thing: perf_event_open(2) through the `perf-event` package.
 
-use crate::event::Event;
+use crate::event::{Attr, Event};
 use crate::pmu::{Group, Pmu, Refused, Totals};
 use nix::errno::Errno;
 use perf_event::{Builder, Counter};
 use std::io;
 
-/// Position of the PMU's type in a generic event's `config` (PERF_PMU_TYPE_SHIFT in `linux/perf_event.h`). If it were
-/// wrong, a hybrid machine would refuse the events or count other ones.
-const PMU_TYPE_SHIFT: u32 = 32;
-
 /// Counts on the calling thread, on whatever CPU it runs.
-pub(crate) struct Kernel {
-    /// The type of the PMU of this thread's kind of core, on a hybrid machine.
-    pub(crate) core_pmu_type: Option<u32>,
-}
+pub(crate) struct Kernel;
 
 impl Pmu for Kernel {
     fn open_group(&mut self, events: &[Event]) -> Result<Box<dyn Group>, Refused> {
@@ -22,19 +15,24 @@ impl Pmu for Kernel {
         let mut group = perf_event::Group::new().map_err(|error| Refused { at: 0, errno: errno(&error) })?;
         let mut members = Vec::with_capacity(events.len());
         for (at, event) in events.iter().enumerate() {
-            let mut builder = Builder::new().kind(event.perf());
-            if let Some(number) = self.core_pmu_type.filter(|_| event.is_hardware()) {
-                builder.attrs_mut().config |= u64::from(number) << PMU_TYPE_SHIFT;
-            }
-            if event.with_kernel {
-                builder.include_kernel();
-            }
             // A member that fails leaves the group in a state in which perf-event panics on reading it; the whole
             // group is dropped instead.
-            members.push(builder.group(&mut group).build().map_err(|error| Refused { at, errno: errno(&error) })?);
+            let member = builder(&event.attr).group(&mut group).build();
+            members.push(member.map_err(|error| Refused { at, errno: errno(&error) })?);
         }
         Ok(Box::new(OpenGroup { group, members }))
     }
+}
+
+/// The package names generic events alone, so the numbers are written where it would have written its own.
+fn builder(attr: &Attr) -> Builder<'static> {
+    let mut builder = Builder::new();
+    let raw = builder.attrs_mut();
+    (raw.type_, raw.config) = (attr.kind, attr.config);
+    raw.__bindgen_anon_3.config1 = attr.config1;
+    raw.__bindgen_anon_4.config2 = attr.config2;
+    builder.exclude_user(attr.exclude_user).exclude_kernel(attr.exclude_kernel);
+    builder
 }
 
 /// Leader and members; both live as long as the group is read.

@@ -1,6 +1,7 @@
 //! What a worker's CPU and kernel counted for it inside the measuring window, and why not where they did not.
 //!
-//! A worker counts on itself: [`Counters::open`] before the warm-up, [`Counters::enable`] and [`Counters::disable`] at
+//! The coordinator chooses once what is asked of each kind of core ([`Selection`]) and hands it to the workers as
+//! [`Orders`]. A worker counts on itself: [`Counters::open`] before the warm-up, [`Counters::enable`] and [`Counters::disable`] at
 //! the window's edges, [`Counters::read`] after it. Nothing here can fail a run: what cannot be counted is a
 //! [`record::Reading`] that says why and, where there is one, the cure. `docs/counters.md` says what each name counts
 //! on which processor.
@@ -11,10 +12,13 @@ mod event;
 mod kernel;
 mod open;
 mod pmu;
+mod portable;
 mod refusal;
+mod selection;
 
 pub use counters::Counters;
-pub use event::{EVENTS, Event};
+pub use event::{Attr, Event, Family};
+pub use selection::{Order, Orders, SelectError, Selection, orders_for};
 
 #[cfg(test)]
 mod fake;

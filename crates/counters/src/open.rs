@@ -125,20 +125,20 @@ fn split(mut events: Vec<Event>, fits: usize) -> (Vec<Event>, Vec<Event>) {
 #[cfg(test)]
 mod tests {
     use super::{Opened, hardware, software};
-    use crate::event::{EVENTS, Event};
-    use crate::fake::{FakePmu, World};
+    use crate::event::Event;
+    use crate::fake::{FakePmu, World, events};
     use nix::errno::Errno;
 
     fn of_hardware() -> Vec<Event> {
-        EVENTS.into_iter().filter(Event::is_hardware).collect()
+        events().into_iter().filter(Event::is_hardware).collect()
     }
 
-    fn names(opened: &Opened) -> Vec<Vec<&'static str>> {
-        opened.groups.iter().map(|g| g.events.iter().map(|e| e.name).collect()).collect()
+    fn names(opened: &Opened) -> Vec<Vec<&str>> {
+        opened.groups.iter().map(|g| g.events.iter().map(|e| e.name.as_str()).collect()).collect()
     }
 
-    fn refused(opened: &Opened) -> Vec<(&'static str, Errno)> {
-        opened.refused.iter().map(|(event, errno)| (event.name, *errno)).collect()
+    fn refused(opened: &Opened) -> Vec<(&str, Errno)> {
+        opened.refused.iter().map(|(event, errno)| (event.name.as_str(), *errno)).collect()
     }
 
     #[test]
@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn software_events_share_a_group_without_those_that_are_denied() {
-        let events: Vec<Event> = EVENTS.into_iter().filter(|e| !e.is_hardware()).collect();
+        let events: Vec<Event> = events().into_iter().filter(|e| !e.is_hardware()).collect();
         let world = World::default().refusing("context_switches", Errno::EACCES);
         let opened = software(&mut FakePmu::new(world.refusing("cpu_migrations", Errno::EACCES)), events);
         assert_eq!(names(&opened), [["page_faults", "task_clock"]]);

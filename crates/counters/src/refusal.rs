@@ -29,7 +29,7 @@ impl Setting {
 
     /// The level and the level that `event` needs, where the first is what stands in the way.
     fn too_paranoid_for(&self, event: &Event) -> Option<(i32, i32)> {
-        let allowed = if event.with_kernel { PARANOID_KERNEL } else { PARANOID_USER };
+        let allowed = if !event.attr.exclude_kernel { PARANOID_KERNEL } else { PARANOID_USER };
         self.paranoid_level.filter(|level| *level > allowed && !self.may_ignore_paranoid).map(|level| (level, allowed))
     }
 }
@@ -100,7 +100,7 @@ fn denied(event: &Event, errno: Errno, said: &str, setting: &Setting) -> Reading
     // The level is answered with EACCES; a filter answers before the kernel looks, usually with EPERM.
     let filtered = setting.seccomp_filter && errno == Errno::EPERM;
     if let Some((level, allowed)) = setting.too_paranoid_for(event).filter(|_| !filtered) {
-        let what = if event.with_kernel { "counting what happens in the kernel" } else { "counting" };
+        let what = if !event.attr.exclude_kernel { "counting what happens in the kernel" } else { "counting" };
         return Reading::Denied {
             why: format!("kernel.perf_event_paranoid is {level}, and {what} needs {allowed} or less ({said})"),
             cure: format!(
@@ -128,12 +128,13 @@ fn denied(event: &Event, errno: Errno, said: &str, setting: &Setting) -> Reading
 #[cfg(test)]
 mod tests {
     use super::{Setting, reading};
-    use crate::event::{EVENTS, Event};
+    use crate::event::Event;
+    use crate::fake::events;
     use nix::errno::Errno;
     use record::Reading;
 
     fn event(name: &str) -> Event {
-        EVENTS.into_iter().find(|event| event.name == name).unwrap()
+        events().into_iter().find(|event| event.name == name).unwrap()
     }
 
     fn unprivileged(level: i32) -> Setting {

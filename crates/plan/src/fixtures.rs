@@ -140,6 +140,7 @@ pub(crate) fn plan_of(arms: Vec<Arm>) -> Plan {
             budget: Nanos(20_000_000_000),
             baselines: None,
             headline_role: 0,
+            events: Vec::new(),
         },
         arms,
         expects: Vec::new(),

@@ -7,6 +7,7 @@
 
 mod arms;
 pub mod bind;
+pub mod event;
 pub mod expect;
 #[cfg(test)]
 mod fixtures;
@@ -18,6 +19,7 @@ pub mod topology;
 pub mod units;
 
 pub use bind::{BindError, Bound, BoundArm, NotApplicable, bind};
+pub use event::{CountedBy, EventForm, EventSpec};
 pub use placement::{Item, Layout, Placed, Placement, PlacementError, Strategy};
 pub use program::{AccessKind, Address, Op, OpKind, PlacedLock, Program, WorkerProgram};
 pub use scenario::{

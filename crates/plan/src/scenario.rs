@@ -1,5 +1,6 @@
 //! The Plan: a scenario after variants, overrides and sweeps are resolved, and before a machine is known.
 
+use crate::event::EventSpec;
 use crate::expect::Expect;
 use crate::placement::Placement;
 use crate::step::Step;
@@ -38,6 +39,8 @@ pub struct Measure {
     pub baselines: Option<Vec<Baseline>>,
     /// The role whose figures head an arm: an index into [`Case::roles`], the same in every arm.
     pub headline_role: usize,
+    /// The user's own events, counted beside [`COUNTERS`](crate::event::COUNTERS); no two of one [`EventSpec::key`].
+    pub events: Vec<EventSpec>,
 }
 
 /// How many blocks a run has.

@@ -2,11 +2,13 @@
 //! JSON contract; its field names are part of it, and it only grows within one [`SCHEMA_VERSION`].
 #![forbid(unsafe_code)]
 
+mod doctor;
 mod observation;
 mod reading;
 mod run;
 mod trace;
 
+pub use doctor::{Check, CheckState, Doctor};
 pub use observation::{LockObservation, Observation, WaitCount};
 pub use reading::{Reading, ReadingError};
 pub use run::*;

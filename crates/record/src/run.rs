@@ -26,6 +26,9 @@ pub struct Run {
     pub scenario: ScenarioText,
     /// How figures were made.
     pub method: Method,
+    /// What each counter of this run counts on this machine; one entry for each kind of core it was asked of.
+    #[serde(default)]
+    pub events: Vec<CountedEvent>,
     /// Every arm, in the plan's order; references last.
     pub arms: Vec<ArmSummary>,
     /// Every worker of every repetition, spoiled ones too, in the order in which they ran.
@@ -115,6 +118,27 @@ pub struct Method {
     pub blocks: u32,
     /// Whether it was extended because noise hid the answer.
     pub extended: bool,
+}
+
+/// What stands behind a counter's name on one kind of core of this machine.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CountedEvent {
+    /// The counter's name, a key of `counters`.
+    pub name: String,
+    /// What a table calls it here, in a few words: where the kernel's generic event counts something else than its
+    /// name says, this says what it counts.
+    pub shown: String,
+    /// The event in perf's spelling (`L1-dcache-load-misses`, `cpu/event=0x44,umask=0x04/`), for a check by hand;
+    /// `None` where it is no perf event or this machine has none.
+    pub event: Option<String>,
+    /// What is counted, in a sentence.
+    pub counts: String,
+    /// Where that is written down: a manual, a source file, an address.
+    pub source: String,
+    /// `processor` or `kernel`.
+    pub counted_by: String,
+    /// The CPUs of this kind of core among those asked, as the kernel writes lists: `0-3,8`.
+    pub cpus: String,
 }
 
 /// Repetitions whose line-transfer time and core speed agree.

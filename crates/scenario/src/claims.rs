@@ -4,7 +4,8 @@ use crate::context::{Context, Place};
 use crate::document::{Node, Table, quoted};
 use crate::outline::Outline;
 use crate::refusal::Problem;
-use crate::{read, schema, words};
+use crate::{read, words};
+use plan::event::{COUNTERS, is_counter};
 use plan::expect::{Against, Expect, HostFact, Metric, Relation, Subject, Term, When};
 use plan::{Action, Arm, Baseline};
 use std::ops::Range;
@@ -158,8 +159,7 @@ impl<'a> ClaimReader<'a> {
         if let Some(metric) = name.parse().ok().filter(has_counter) {
             return Some(metric);
         }
-        let counters =
-            schema::COUNTERS.iter().flat_map(|name| [format!("{name}_per_op"), format!("{name}_per_second")]);
+        let counters = COUNTERS.iter().flat_map(|(name, _)| [format!("{name}_per_op"), format!("{name}_per_second")]);
         let of = |subject| Metric::names(subject).collect::<Vec<_>>();
         let named = [of(Subject::Role), of(Subject::Lock), of(Subject::Layout)].concat();
         let known: Vec<String> = named.iter().map(|name| (*name).to_owned()).chain(counters).collect();
@@ -170,7 +170,7 @@ impl<'a> ClaimReader<'a> {
         let cure = format!(
             "the metrics are {}, and COUNTER_per_op or COUNTER_per_second with a counter of {}",
             named.join(", "),
-            schema::COUNTERS.join(", "),
+            COUNTERS.map(|(name, _)| name).join(", "),
         );
         self.refuse(range, format!("unknown metric {}", quoted(name)), &label, &cure)
     }
@@ -327,9 +327,7 @@ fn closing(text: &str) -> Option<usize> {
 /// Whether a metric of a counter names one that there is.
 fn has_counter(metric: &Metric) -> bool {
     match metric {
-        Metric::CounterPerOp(counter) | Metric::CounterPerSecond(counter) => {
-            schema::COUNTERS.contains(&counter.as_str())
-        }
+        Metric::CounterPerOp(counter) | Metric::CounterPerSecond(counter) => is_counter(counter),
         _ => true,
     }
 }

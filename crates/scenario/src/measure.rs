@@ -28,6 +28,7 @@ pub(crate) fn whole_run(context: &mut Context, root: &Table, outline: &Outline) 
             .unwrap_or(BUDGET_DEFAULT),
         baselines: get("baselines").and_then(|node| baselines(context, node)),
         headline_role: outline.headline,
+        events: Vec::new(),
     }
 }
 

@@ -62,25 +62,6 @@ pub const CPUS: &[&str] = &["spread", "same-core", "same-llc", "cross-socket"];
 pub const BASELINES: &[&str] = &["solo", "unshared"];
 /// Elements in brackets that are a word.
 pub const ELEMENTS: &[&str] = &["me", "next", "any", "all"];
-/// Counters that claims can name as `COUNTER_per_op` and `COUNTER_per_second`. A test of the coordinator, which knows
-/// both, holds this list and `counters::EVENTS` together.
-pub const COUNTERS: &[&str] = &[
-    "l1d_loads",
-    "l1d_load_misses",
-    "llc_loads",
-    "llc_load_misses",
-    "cache_references",
-    "cache_misses",
-    "cycles",
-    "instructions",
-    "stalled_cycles",
-    "dtlb_load_misses",
-    "context_switches",
-    "cpu_migrations",
-    "page_faults",
-    "task_clock",
-];
-
 /// Bounds of a window. Below a millisecond there are not two slices of half a millisecond in it; an hour bounds what
 /// a typing error can cost.
 pub const WINDOW: (Nanos, Nanos) = (Nanos(1_000_000), Nanos(3_600_000_000_000));

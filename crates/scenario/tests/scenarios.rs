@@ -1,6 +1,7 @@
 //! The files in `scenarios/`: each parses, binds to two CPUs, and says what it is about; and its README knows the whole
 //! schema.
 
+use plan::event::COUNTERS;
 use plan::expect::{HostFact, Metric, Subject};
 use plan::{ArmKind, Cpu, CpuId, Repetitions, Topology, bind::bind};
 use scenario::schema;
@@ -96,20 +97,15 @@ fn the_readme_explains_every_name_of_the_schema() {
     let readme = std::fs::read_to_string(folder().join("README.md")).expect("scenarios/README.md");
     let known = |name: &str| readme.contains(&format!("`{name}`")) || readme.contains(&format!("`{name} "));
     let keys = schema::SECTIONS.iter().flat_map(|(_, keys)| keys.iter());
-    let words = [
-        schema::BARE_PATHS,
-        schema::STRATEGIES,
-        schema::TYPES,
-        schema::CPUS,
-        schema::BASELINES,
-        schema::COUNTERS,
-        &["every"],
-    ];
+    let words = [schema::BARE_PATHS, schema::STRATEGIES, schema::TYPES, schema::CPUS, schema::BASELINES, &["every"]];
     let verbs = schema::VERBS.iter().map(|verb| verb.name);
     let kinds = plan::LockKind::ALL.into_iter().map(plan::LockKind::name);
     let metrics = [Subject::Role, Subject::Lock, Subject::Layout].into_iter().flat_map(Metric::names);
     let claims = metrics.chain(HostFact::ALL.map(|(fact, _)| fact));
-    for name in keys.chain(words.into_iter().flatten()).copied().chain(verbs).chain(kinds).chain(claims) {
+    let counters = COUNTERS.map(|(name, _)| name);
+    for name in
+        keys.chain(counters.iter()).chain(words.into_iter().flatten()).copied().chain(verbs).chain(kinds).chain(claims)
+    {
         assert!(known(name), "scenarios/README.md does not explain `{name}`");
     }
     for element in schema::ELEMENTS {

@@ -2,6 +2,7 @@
 
 use crate::campaign::{Measured, RunError};
 use crate::machine::Machine;
+use counters::Selection;
 use plan::{Measure, Repetitions};
 use record::{Run, SCHEMA_VERSION, ScenarioText, Tool, Warning};
 use scenario::Loaded;
@@ -12,6 +13,7 @@ use std::time::{Instant, SystemTime};
 pub(crate) struct Origin<'a> {
     pub(crate) loaded: &'a Loaded,
     pub(crate) machine: &'a Machine,
+    pub(crate) selection: &'a Selection,
     pub(crate) seed: u64,
     /// When it began, by two clocks.
     pub(crate) started: (SystemTime, Instant),
@@ -25,7 +27,7 @@ pub(crate) struct Verdict {
 }
 
 pub(crate) fn assemble(origin: &Origin<'_>, measured: Measured) -> (Run, Verdict) {
-    let Origin { loaded, machine, seed, started } = *origin;
+    let Origin { loaded, machine, selection, seed, started } = *origin;
     let findings = measured.findings;
     let mut method = findings.method;
     (method.blocks, method.extended) = (measured.blocks, measured.extended);
@@ -45,6 +47,7 @@ pub(crate) fn assemble(origin: &Origin<'_>, measured: Measured) -> (Run, Verdict
         host: machine.record(),
         scenario: scenario_text(loaded),
         method,
+        events: selection.events(),
         arms: findings.arms,
         observations: measured.observations,
         expect: findings.expect,

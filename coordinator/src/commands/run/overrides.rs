@@ -3,8 +3,11 @@
 use crate::cli::RunOptions;
 use crate::exit::CommandError;
 use crate::machine::Machine;
-use plan::BindError;
+use counters::Selection;
+use host::Root;
+use plan::{BindError, Bound, CpuId, Plan};
 use scenario::Loaded;
+use std::collections::BTreeSet;
 
 /// Loads the scenario with the overrides.
 pub(crate) fn load(options: &RunOptions) -> Result<Loaded, CommandError> {
@@ -38,6 +41,20 @@ pub(crate) fn usage_or_refusal(loaded: &Loaded, mut error: BindError, machine: &
         error.cure = format!("{}; for this process, {}", error.cure, machine.cpu_limits());
     }
     loaded.source.refuse(&error).into()
+}
+
+/// What is counted on each CPU that some worker runs on.
+///
+/// # Errors
+/// An event of the scenario's or the command line's that means nothing here, shown where it stands.
+pub(crate) fn selection(loaded: &Loaded, plan: &Plan, bound: &Bound) -> Result<Selection, CommandError> {
+    let programs = bound.arms.iter().filter_map(|arm| arm.program.as_ref().ok());
+    let cpus: BTreeSet<CpuId> = programs.flat_map(|program| program.workers.iter().map(|one| one.cpu)).collect();
+    let cpus: Vec<CpuId> = cpus.into_iter().collect();
+    Selection::choose(&Root::system(), &cpus, &plan.measure.events).map_err(|error| {
+        let path = format!("measure.events.{}", error.index);
+        loaded.source.refuse(&BindError { path, message: error.what, cure: error.cure }).into()
+    })
 }
 
 #[cfg(test)]

@@ -1,0 +1,116 @@
+//! What can be counted: the lab's own names, and a user's events in perf's spelling.
+
+mod parse;
+
+pub use parse::EventSpecError;
+
+/// Who counts.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum CountedBy {
+    /// The processor's performance-monitoring unit.
+    Processor,
+    /// The kernel: needs no hardware.
+    Kernel,
+}
+
+/// The counters that every run asks for, under their glossary names: keys of results, and what claims name as
+/// `NAME_per_op` and `NAME_per_second`. What a name counts on the machine at hand stands beside the figures.
+pub const COUNTERS: [(&str, CountedBy); 27] = [
+    ("cycles", CountedBy::Processor),
+    ("instructions", CountedBy::Processor),
+    ("stalled_cycles", CountedBy::Processor),
+    ("l1d_loads", CountedBy::Processor),
+    ("l1d_load_misses", CountedBy::Processor),
+    ("transfers_cluster", CountedBy::Processor),
+    ("transfers_local", CountedBy::Processor),
+    ("transfers_remote", CountedBy::Processor),
+    ("transfers_write", CountedBy::Processor),
+    ("l1d_invalidations", CountedBy::Processor),
+    ("upgrades", CountedBy::Processor),
+    ("llc_loads", CountedBy::Processor),
+    ("llc_load_misses", CountedBy::Processor),
+    ("cache_references", CountedBy::Processor),
+    ("cache_misses", CountedBy::Processor),
+    ("dtlb_load_misses", CountedBy::Processor),
+    ("context_switches", CountedBy::Kernel),
+    ("context_switches_voluntary", CountedBy::Kernel),
+    ("context_switches_involuntary", CountedBy::Kernel),
+    ("cpu_migrations", CountedBy::Kernel),
+    ("page_faults", CountedBy::Kernel),
+    ("page_faults_major", CountedBy::Kernel),
+    ("task_clock", CountedBy::Kernel),
+    ("futex_calls", CountedBy::Kernel),
+    ("tlb_flushes", CountedBy::Kernel),
+    ("stolen_ns", CountedBy::Kernel),
+    ("throttled_ns", CountedBy::Kernel),
+];
+
+/// Whether `name` is one of [`COUNTERS`].
+pub fn is_counter(name: &str) -> bool {
+    COUNTERS.iter().any(|(known, _)| *known == name)
+}
+
+/// An event as perf spells it, taken apart but not yet looked up: which numbers it stands for is the machine's to say.
+///
+/// # References
+/// perf-list(1), "EVENT MODIFIERS" and "RAW HARDWARE EVENT DESCRIPTOR".
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventSpec {
+    /// As written, without surrounding white space.
+    pub text: String,
+    /// What is wanted.
+    pub form: EventForm,
+    /// The name that `name=` gives it, where it does.
+    pub name: Option<String>,
+    /// In which modes it counts.
+    pub modes: Modes,
+}
+
+impl EventSpec {
+    /// The name under which results list it: `name=`, else the text. A claim can name it where it looks like a
+    /// counter's name.
+    pub fn key(&self) -> &str {
+        self.name.as_deref().unwrap_or(&self.text)
+    }
+}
+
+/// The four ways to write an event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EventForm {
+    /// A name of perf's or of a PMU's: `cache-misses`, `L1-dcache-load-misses`, `page-faults`.
+    Named(String),
+    /// `r01d1`: the `config` of the core's PMU, hexadecimal.
+    Raw(u64),
+    /// `cpu/event=0xd1,umask=0x01/`.
+    Terms {
+        /// The PMU's name, a folder of `/sys/bus/event_source/devices`.
+        pmu: String,
+        /// The terms in order, without `name=`.
+        terms: Vec<Term>,
+    },
+    /// `sched:sched_switch`.
+    Tracepoint {
+        /// The part before the colon.
+        system: String,
+        /// The part behind it.
+        event: String,
+    },
+}
+
+/// One term between an event's slashes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Term {
+    /// Its name: a file of the PMU's `format` folder, of its `events` folder, or `config`, `config1`, `config2`.
+    pub name: String,
+    /// Its value; `None` stands for 1, or for a name of the `events` folder.
+    pub value: Option<u64>,
+}
+
+/// The modes in which an event counts: all that the process may see where no modifier is written.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Modes {
+    /// `:u` was written.
+    pub user: bool,
+    /// `:k` was written.
+    pub kernel: bool,
+}
