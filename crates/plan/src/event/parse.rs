@@ -64,6 +64,9 @@ fn split(text: &str) -> Vec<&str> {
 
 /// The event without its modifier. Behind slashes a colon may be left out; a tracepoint has a colon of its own.
 fn without_modifier(text: &str) -> Result<(&str, Modes), EventSpecError> {
+    if !matches!(text.matches('/').count(), 0 | 2) {
+        return wrong(format!("`{text}` needs two slashes"), "write PMU/term,term=value/");
+    }
     let (body, modifier) = match text.rfind('/') {
         Some(slash) => (&text[..=slash], text[slash + 1..].trim_start_matches(':')),
         None => match text.rsplit_once(':') {
@@ -92,10 +95,7 @@ fn looks_like_modifier(text: &str) -> bool {
 
 fn form(body: &str) -> Result<(EventForm, Option<String>), EventSpecError> {
     if let Some((pmu, rest)) = body.split_once('/') {
-        let Some(inside) = rest.strip_suffix('/').filter(|inside| !inside.contains('/')) else {
-            return wrong(format!("`{body}` lacks its second slash"), "write PMU/term,term=value/");
-        };
-        return terms(body, pmu, inside);
+        return terms(body, pmu, rest.trim_end_matches('/'));
     }
     if let Some((system, event)) = body.split_once(':') {
         if !is_word(system) || !is_word(event) {
@@ -220,8 +220,8 @@ mod tests {
     fn what_is_no_event_is_refused_with_the_part_at_fault() {
         for (text, part) in [
             ("", "without a name"),
-            ("cpu/event=1", "second slash"),
-            ("cpu/event=1/2/", "second slash"),
+            ("cpu/event=1", "two slashes"),
+            ("cpu/event=1/2/", "two slashes"),
             ("/event=1/", "names no PMU"),
             ("cpu//", "no term"),
             ("cpu/name=x/", "no term"),
