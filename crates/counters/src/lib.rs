@@ -15,6 +15,7 @@ mod pmu;
 mod portable;
 mod refusal;
 mod selection;
+mod software;
 
 pub use counters::Counters;
 pub use event::{Attr, Event, Family};

@@ -2,12 +2,12 @@
 
 use crate::event::{Attr, Event, Family};
 use crate::selection::{Choice, Meaning, Order};
+use crate::software;
 use host::Root;
 use plan::{CountedBy, CpuId};
 
 /// `type` of an event (perf_event_open(2), `linux/perf_event.h`).
 const HARDWARE: u32 = 0;
-const SOFTWARE: u32 = 1;
 const CACHE: u32 = 3;
 
 /// Position of the PMU's type in a generic event's `config` (PERF_PMU_TYPE_SHIFT in `linux/perf_event.h`). If it were
@@ -36,32 +36,17 @@ const GENERIC: [Generic; 10] = [
     ("dtlb_load_misses", "dTLB-load-misses", CACHE, read(3, true), Family::DataTlb),
 ];
 
-/// Name, perf's spelling, `PERF_COUNT_SW_*`, whether the kernel is included.
-const SOFTWARE_EVENTS: [(&str, &str, u64, bool); 4] = [
-    ("context_switches", "context-switches", 3, true),
-    ("cpu_migrations", "cpu-migrations", 4, true),
-    // The kernel's own faults on the worker's behalf are left out, and the task clock runs in both modes whatever is
-    // excluded: so neither needs leave to count the kernel.
-    ("page_faults", "page-faults", 2, false),
-    ("task_clock", "task-clock", 1, false),
-];
-
 /// Every counter of the lab's on `cpu`, families together.
 pub(crate) fn choices(root: &Root, cpu: CpuId) -> Vec<Choice> {
     let pmu = host::core_pmu_type(root, cpu).map_or(0, |number| u64::from(number) << PMU_TYPE_SHIFT);
     let generic = GENERIC.iter().map(|(name, perf, kind, config, family)| {
         let event = Event { name: (*name).into(), family: *family, attr: Attr::user(*kind, config | pmu) };
-        choice(perf, event, CountedBy::Processor)
+        choice(perf, event)
     });
-    let software = SOFTWARE_EVENTS.iter().map(|(name, perf, config, with_kernel)| {
-        let attr = Attr::user(SOFTWARE, *config);
-        let attr = if *with_kernel { attr.with_kernel() } else { attr };
-        choice(perf, Event { name: (*name).into(), family: Family::Software, attr }, CountedBy::Kernel)
-    });
-    generic.chain(software).collect()
+    generic.chain(software::choices(root)).collect()
 }
 
-fn choice(perf: &str, event: Event, counted_by: CountedBy) -> Choice {
+fn choice(perf: &str, event: Event) -> Choice {
     Choice {
         meaning: Meaning {
             name: event.name.clone(),
@@ -69,7 +54,7 @@ fn choice(perf: &str, event: Event, counted_by: CountedBy) -> Choice {
             event: Some(perf.to_owned()),
             counts: format!("the kernel's generic event {perf}"),
             source: "perf_event_open(2)".to_owned(),
-            counted_by,
+            counted_by: CountedBy::Processor,
         },
         order: Some(Order::Count(event)),
     }

@@ -11,6 +11,7 @@ mod pmu;
 mod root;
 mod stolen;
 mod topology;
+mod tracepoint;
 
 pub use cpu_list::{format_cpu_list, parse_cpu_list};
 pub use facts::{Facts, facts, perf_event_paranoid};
@@ -20,6 +21,7 @@ pub use pmu::core_pmu_type;
 pub use root::Root;
 pub use stolen::{CpuTicks, stolen_ticks};
 pub use topology::{HostError, topology, topology_with};
+pub use tracepoint::{TracepointError, tracepoint_id};
 
 #[cfg(test)]
 mod fixture;

@@ -1,0 +1,128 @@
+//! The lab's own counters that the kernel counts: perf's software events, tracepoints, and what every worker notes of
+//! itself without opening anything.
+
+use crate::event::{Attr, Event, Family};
+use crate::selection::{Choice, Meaning, Order};
+use host::{Root, TracepointError};
+use plan::CountedBy;
+use record::Reading;
+
+/// `type` of an event (perf_event_open(2), `linux/perf_event.h`).
+const SOFTWARE: u32 = 1;
+const TRACEPOINT: u32 = 2;
+
+/// A software event of perf's.
+struct SoftwareEvent {
+    name: &'static str,
+    perf: &'static str,
+    /// `PERF_COUNT_SW_*`.
+    config: u64,
+    with_kernel: bool,
+    counts: &'static str,
+}
+
+const SOFTWARE_EVENTS: [SoftwareEvent; 4] = [
+    SoftwareEvent {
+        name: "context_switches",
+        perf: "context-switches",
+        config: 3,
+        with_kernel: true,
+        counts: "times the worker was taken off its CPU, by itself or by others",
+    },
+    SoftwareEvent {
+        name: "cpu_migrations",
+        perf: "cpu-migrations",
+        config: 4,
+        with_kernel: true,
+        counts: "times the worker began to run on another CPU: a pinned one has 0",
+    },
+    // The kernel's own faults on the worker's behalf are left out, and the task clock runs in both modes whatever is
+    // excluded: so neither needs leave to count the kernel.
+    SoftwareEvent {
+        name: "page_faults",
+        perf: "page-faults",
+        config: 2,
+        with_kernel: false,
+        counts: "faults taken by the worker's own instructions, minor and major",
+    },
+    SoftwareEvent {
+        name: "task_clock",
+        perf: "task-clock",
+        config: 1,
+        with_kernel: false,
+        counts: "nanoseconds the worker was on a CPU, in user and kernel mode",
+    },
+];
+
+/// A tracepoint of the kernel's: happens in the kernel, in the task that causes it.
+struct Tracepoint {
+    name: &'static str,
+    system: &'static str,
+    event: &'static str,
+    counts: &'static str,
+}
+
+const TRACEPOINTS: [Tracepoint; 2] = [
+    Tracepoint {
+        name: "futex_calls",
+        system: "syscalls",
+        event: "sys_enter_futex",
+        counts: "calls of futex(2) by the worker, as contended pthread locks make them to wait and to wake; the newer \
+                 futex_wait, futex_wake, futex_requeue and futex_waitv are calls of their own and not among them",
+    },
+    Tracepoint {
+        name: "tlb_flushes",
+        system: "tlb",
+        event: "tlb_flush",
+        counts: "TLB flushes while the worker was on its CPU: those it made, those it asked other CPUs for, and those \
+                 other CPUs asked of it",
+    },
+];
+
+/// The lab's own counters that the kernel counts, the same on every kind of core.
+pub(crate) fn choices(root: &Root) -> Vec<Choice> {
+    let software = SOFTWARE_EVENTS.iter().map(software);
+    let tracepoints = TRACEPOINTS.iter().map(|tracepoint| self::tracepoint(root, tracepoint));
+    software.chain(tracepoints).collect()
+}
+
+fn software(event: &SoftwareEvent) -> Choice {
+    let attr = Attr::user(SOFTWARE, event.config);
+    let attr = if event.with_kernel { attr.with_kernel() } else { attr };
+    Choice {
+        meaning: meaning(event.name, Some(event.perf.to_owned()), event.counts, "perf_event_open(2)"),
+        order: Some(Order::Count(Event { name: event.name.to_owned(), family: Family::Software, attr })),
+    }
+}
+
+fn tracepoint(root: &Root, tracepoint: &Tracepoint) -> Choice {
+    let Tracepoint { name, system, event, counts } = *tracepoint;
+    let order = match host::tracepoint_id(root, system, event) {
+        Ok(id) => {
+            let attr = Attr::user(TRACEPOINT, id).with_kernel();
+            Order::Count(Event { name: name.to_owned(), family: Family::Software, attr })
+        }
+        Err(error) => Order::Refused { name: name.to_owned(), reading: no_tracepoint(&error) },
+    };
+    let spelled = format!("{system}:{event}");
+    Choice { meaning: meaning(name, Some(spelled), counts, "Documentation/trace/events.rst"), order: Some(order) }
+}
+
+/// The reading of a tracepoint whose number is not known.
+pub(crate) fn no_tracepoint(error: &TracepointError) -> Reading {
+    match error.cure() {
+        Some(cure) => Reading::Denied { why: error.to_string(), cure: cure.to_owned() },
+        None => Reading::Unsupported { why: error.to_string() },
+    }
+}
+
+fn meaning(name: &str, event: Option<String>, counts: &str, source: &str) -> Meaning {
+    Meaning {
+        name: name.to_owned(),
+        shown: name.replace('_', " "),
+        event,
+        counts: counts.to_owned(),
+        source: source.to_owned(),
+        counted_by: CountedBy::Kernel,
+    }
+}
