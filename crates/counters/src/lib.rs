@@ -8,8 +8,10 @@
 #![forbid(unsafe_code)]
 
 mod counters;
+mod encode;
 mod event;
 mod kernel;
+mod names;
 mod open;
 mod pmu;
 mod portable;

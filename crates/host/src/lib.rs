@@ -12,16 +12,18 @@ mod root;
 mod stolen;
 mod topology;
 mod tracepoint;
+mod tracefs;
 
 pub use cpu_list::{format_cpu_list, parse_cpu_list};
 pub use facts::{Facts, facts, perf_event_paranoid};
 pub use hypervisor::hypervisor;
 pub use limits::{Privileges, cpuset_of_self, privileges};
-pub use pmu::core_pmu_type;
+pub use pmu::{Format, Pmu, Word, core_pmu, core_pmus, pmu, pmu_names, pmus};
 pub use root::Root;
 pub use stolen::{CpuTicks, stolen_ticks};
 pub use topology::{HostError, topology, topology_with};
 pub use tracepoint::{TracepointError, tracepoint_id};
+pub use tracefs::{NoTracepoint, tracepoint};
 
 #[cfg(test)]
 mod fixture;

@@ -11,6 +11,7 @@ pub mod event;
 pub mod expect;
 #[cfg(test)]
 mod fixtures;
+mod nearest;
 pub mod placement;
 pub mod program;
 mod scenario;
@@ -20,6 +21,7 @@ pub mod units;
 
 pub use bind::{BindError, Bound, BoundArm, NotApplicable, bind};
 pub use event::{CountedBy, EventForm, EventSpec};
+pub use nearest::nearest;
 pub use placement::{Item, Layout, Placed, Placement, PlacementError, Strategy};
 pub use program::{AccessKind, Address, Op, OpKind, PlacedLock, Program, WorkerProgram};
 pub use scenario::{

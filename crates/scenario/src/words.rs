@@ -1,5 +1,6 @@
 //! Words for messages: text made safe to print, lists, and the nearest known name.
 
+pub(crate) use plan::nearest;
 use std::path::Path;
 
 /// The most characters of a user's text that a sentence quotes; the snippet shows the rest.
@@ -67,19 +68,6 @@ pub(crate) fn listed<S: AsRef<str>>(names: &[S]) -> String {
 /// "1 worker", "3 workers".
 pub(crate) fn counted(number: u64, thing: &str) -> String {
     format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
-}
-
-/// The known name that a typing error most likely meant: at most one letter in three differs.
-pub(crate) fn nearest<'a, S: AsRef<str>>(word: &str, known: &'a [S]) -> Option<&'a str> {
-    const WORD_BYTES_MAX: usize = 200;
-    if word.len() > WORD_BYTES_MAX {
-        return None;
-    }
-    let lower = word.to_lowercase();
-    let distances = known.iter().map(|name| (strsim::damerau_levenshtein(&lower, name.as_ref()), name.as_ref()));
-    let (distance, name) = distances.min_by_key(|(distance, _)| *distance)?;
-    let allowed = (lower.chars().count().max(name.chars().count()) / 3).max(1);
-    (distance <= allowed && distance < name.chars().count()).then_some(name)
 }
 
 /// The stem of a path, fit to name a folder: letters, digits, `_`, `-` and inner dots.
