@@ -3,6 +3,7 @@
 //! Everything is read below a [`Root`], which tests replace by a folder of their own.
 #![forbid(unsafe_code)]
 
+mod cpu_identity;
 mod cpu_list;
 mod facts;
 mod hypervisor;
@@ -14,6 +15,7 @@ mod topology;
 mod tracepoint;
 mod tracefs;
 
+pub use cpu_identity::{CpuIdentity, cpu_identity};
 pub use cpu_list::{format_cpu_list, parse_cpu_list};
 pub use facts::{Facts, facts, perf_event_paranoid};
 pub use hypervisor::hypervisor;
