@@ -10,6 +10,7 @@
 mod counters;
 mod event;
 mod kernel;
+mod noted;
 mod open;
 mod pmu;
 mod portable;
