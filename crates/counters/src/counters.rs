@@ -16,8 +16,7 @@ use record::{CounterReadings, Reading};
 /// being told is noted beside it: context switches of both kinds and major faults for the same window, and the time
 /// taken from the CPU and the cgroup, for the stretch between two calls of [`around`](Counters::around).
 ///
-/// For a process of one thread that does not execute another program while it counts: threads begun later are not
-/// counted, and the descriptors are not close-on-exec.
+/// Counts the thread that opened it: threads begun later are not counted.
 pub struct Counters {
     software: Vec<CountedGroup>,
     hardware: Vec<CountedGroup>,
@@ -31,8 +30,8 @@ impl Counters {
     /// [`Counters::read`].
     ///
     /// Call it before the warm-up of any worker, and drop it after the last one's window: opening takes half a
-    /// millisecond, or tens of them while nothing else on the machine uses perf, and the kernel patches its own code
-    /// for it, which stops every CPU for a moment.
+    /// millisecond, and opening the first event of a kind on the machine, like closing the last one, makes the kernel
+    /// patch its own code, which stops every CPU for a moment, and wait. [`crate::Held`] spares workers both.
     pub fn open(orders: &[Order]) -> Counters {
         Counters::open_on(&mut Kernel, Box::new(noted::Kernel::here()), &Setting::of(&Root::system()), orders)
     }

@@ -126,6 +126,11 @@ pub(crate) fn choices(root: &Root) -> Vec<Choice> {
     software.chain(tracepoints).chain(noted).collect()
 }
 
+/// Whether the kernel itself counts the event, the user's own software events and tracepoints included.
+pub(crate) fn is_kernel_s(event: &Event) -> bool {
+    [SOFTWARE, TRACEPOINT].contains(&event.attr.kind)
+}
+
 fn software(event: &SoftwareEvent) -> Choice {
     let attr = Attr::user(SOFTWARE, event.config);
     let attr = if event.with_kernel { attr.with_kernel() } else { attr };
