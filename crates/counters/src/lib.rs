@@ -7,6 +7,7 @@
 //! on which processor.
 
 mod counters;
+mod cpu_kind;
 mod encode;
 mod event;
 mod held;
@@ -19,6 +20,7 @@ mod portable;
 mod refusal;
 mod selection;
 mod software;
+mod table;
 
 pub use counters::Counters;
 pub use event::{Attr, Event, Family};
