@@ -174,7 +174,81 @@ fn spec(text: &str) -> Result<EventSpec, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{TABLE, Table};
+    use super::{Row, TABLE, Table};
+    use plan::CountedBy;
+    use plan::event::COUNTERS;
+
+    /// The page between the two marks of that name, without the blank lines at its ends.
+    fn of_the_page(name: &str) -> &'static str {
+        let page = include_str!("../../../docs/counters.md");
+        let (begin, end) = (format!("<!-- {name}: begin -->"), format!("<!-- {name}: end -->"));
+        let (_, rest) = page.split_once(&begin).unwrap_or_else(|| panic!("docs/counters.md has no {begin}"));
+        rest.split_once(&end).unwrap_or_else(|| panic!("docs/counters.md has no {end}")).0.trim()
+    }
+
+    /// One line for each counter's row, kinds that share the row together, in the order of the table.
+    fn lines(counter: &str, line: impl Fn(&str, &Row) -> String) -> Vec<String> {
+        let mut shared: Vec<(Vec<&str>, &Row)> = Vec::new();
+        for kind in &TABLE.kinds {
+            let row = &kind.rows[counter];
+            let same = |row: &Row, other: &Row| {
+                (&row.shown, &row.counts, &row.event) == (&other.shown, &other.counts, &other.event)
+            };
+            match shared.iter_mut().find(|(_, known)| same(known, row)) {
+                Some((names, _)) => names.push(&kind.name),
+                None => shared.push((vec![&kind.name], row)),
+            }
+        }
+        shared.into_iter().map(|(names, row)| line(&together(names), row)).collect()
+    }
+
+    /// Names of kinds, with a maker's for all of its kinds.
+    fn together(mut names: Vec<&str>) -> String {
+        let mut makers = Vec::new();
+        for maker in ["Intel", "Zen", "Neoverse"] {
+            let of = |name: &str| match name.split(' ').next() {
+                Some("Zen") => "Zen",
+                Some("Neoverse") => "Neoverse",
+                _ => "Intel",
+            };
+            if TABLE.kinds.iter().filter(|kind| of(&kind.name) == maker).all(|kind| names.contains(&&*kind.name)) {
+                names.retain(|name| of(name) != maker);
+                makers.push(format!("all {maker}"));
+            }
+        }
+        makers.into_iter().chain(names.into_iter().map(str::to_owned)).collect::<Vec<_>>().join("; ")
+    }
+
+    fn is_generic(counter: &str) -> bool {
+        TABLE
+            .kinds
+            .iter()
+            .filter_map(|kind| kind.rows[counter].event.as_ref().ok())
+            .any(|spec| !spec.text.contains('/'))
+    }
+
+    /// The page's table of the counters that are, or are not, the kernel's generic events.
+    fn page_table(generic: bool) -> String {
+        let counters = COUNTERS.iter().filter(|(name, by)| *by == CountedBy::Processor && is_generic(name) == generic);
+        let lines = counters.flat_map(|(name, _)| {
+            lines(name, |kinds, row| match &row.event {
+                Err(why) => format!("| `{name}` | {kinds} | none | {why} |"),
+                Ok(_) if generic => format!("| `{name}` | {kinds} | {} | {} |", row.shown, row.counts),
+                Ok(spec) => format!("| `{name}` | {kinds} | `{}` | {} |", spec.text, row.counts),
+            })
+        });
+        let second = if generic { "shown as" } else { "event" };
+        let head = [format!("| name | processors | {second} | what it counts |"), "|---|---|---|---|".to_owned()];
+        head.into_iter().chain(lines).collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn the_page_shows_this_table() {
+        for (name, generic) in [("generic events", true), ("transfers", false)] {
+            let (seen, wanted) = (of_the_page(name), page_table(generic));
+            assert!(seen == wanted, "docs/counters.md, {name}: put this between the marks\n{wanted}\n");
+        }
+    }
 
     const KIND: &str =
         "[[cpu]]\nname = 'A'\nvendor = 'V'\nfamily = 1\nmodels = '0x1'\npmu = 'cpu'\nlist = 'https://a'\n";
