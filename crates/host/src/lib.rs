@@ -12,7 +12,6 @@ mod root;
 mod stolen;
 mod topology;
 mod tracepoint;
-mod tracefs;
 
 pub use cpu_list::{format_cpu_list, parse_cpu_list};
 pub use facts::{Facts, facts, perf_event_paranoid};
@@ -22,8 +21,7 @@ pub use pmu::{Format, Pmu, Word, core_pmu, core_pmus, pmu, pmu_names, pmus};
 pub use root::Root;
 pub use stolen::{CpuTicks, stolen_ticks};
 pub use topology::{HostError, topology, topology_with};
-pub use tracepoint::{TracepointError, tracepoint_id};
-pub use tracefs::{NoTracepoint, tracepoint};
+pub use tracepoint::{TracepointError, tracepoint_id, tracepoints};
 
 #[cfg(test)]
 mod fixture;
