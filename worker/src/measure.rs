@@ -36,10 +36,12 @@ pub(crate) fn touch(segment: &Segment) {
 /// [`Failure`] where a lock failed or the repetition was given up.
 pub(crate) fn run(compiled: &mut CompiledLoop, context: &mut Context<'_>) -> Result<(), Failure> {
     let segment = context.segment;
+    context.recorder.around();
     context.recorder.price(segment.control(), segment.slot(context.index), context.workers);
     segment.slot(context.index).set_state(WorkerState::Running);
     passes(compiled, context);
     context.release_held();
+    context.recorder.around();
     match context.failure.take() {
         Some(failure) => Err(failure),
         None if segment.control().phase() == Phase::Aborted => Err(Failure::aborted()),

@@ -140,6 +140,11 @@ impl Recorder {
         self.distances.reset();
     }
 
+    /// Notes what is taken from this worker's CPU and cgroup: once before the warm-up, once after all have left.
+    pub(crate) fn around(&mut self) {
+        self.counters.around();
+    }
+
     /// Whether what happens now belongs to the window.
     #[inline(always)]
     pub(crate) fn inside(&self) -> bool {

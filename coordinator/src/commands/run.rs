@@ -16,6 +16,7 @@ use crate::report::progress::{Progress, ProgressMode};
 use crate::report::style::{ColourChoice, Style};
 use crate::signals::Signals;
 use assemble::Origin;
+use counters::Held;
 use plan::{ArmKind, Bound};
 use std::io::{IsTerminal, Write};
 use std::time::{Instant, SystemTime};
@@ -43,11 +44,13 @@ pub(crate) fn run(options: &RunOptions, colour: ColourChoice) -> Result<Ending, 
     files::check(&options.out).map_err(|error| CommandError::Failed(error.to_string()))?;
     clean::sweep();
     let orders = selection.orders();
+    let held = Held::open(&orders);
     let signals = Signals::block().map_err(|errno| CommandError::Failed(format!("signalfd failed: {errno}")))?;
     let campaign = Campaign { plan: &plan, bound: &bound, machine: &machine, orders: &orders, signals: &signals, seed };
     let mut progress = Progress::new(progress_mode(options), &plan.title, campaign.planned_repetitions());
     let measured = campaign.measure(&mut progress);
     progress.finish();
+    drop(held);
     let measured = measured.map_err(|error| conclude::command_error(&error, &signals))?;
     let (run, verdict) = assemble::assemble(
         &Origin { loaded: &loaded, machine: &machine, selection: &selection, seed, started },

@@ -2,6 +2,7 @@
 
 use crate::event::Event;
 use crate::kernel::Kernel;
+use crate::noted::{self, Ledger, Noted};
 use crate::open::{self, CountedGroup, Opened};
 use crate::pmu::{Pmu, Totals};
 use crate::refusal::{self, Setting};
@@ -11,14 +12,16 @@ use nix::errno::Errno;
 use record::{CounterReadings, Reading};
 
 /// What a worker was told to count, open on the calling thread as far as this machine allows, and standing still
-/// outside [`enable`](Counters::enable) .. [`disable`](Counters::disable).
+/// outside [`enable`](Counters::enable) .. [`disable`](Counters::disable). What the kernel keeps for every thread without
+/// being told is noted beside it: context switches of both kinds and major faults for the same window, and the time
+/// taken from the CPU and the cgroup, for the stretch between two calls of [`around`](Counters::around).
 ///
-/// For a process of one thread that does not execute another program while it counts: threads begun later are not
-/// counted, and the descriptors are not close-on-exec.
+/// Counts the thread that opened it: threads begun later are not counted.
 pub struct Counters {
     software: Vec<CountedGroup>,
     hardware: Vec<CountedGroup>,
     refused: CounterReadings,
+    noted: Noted,
 }
 
 impl Counters {
@@ -27,13 +30,13 @@ impl Counters {
     /// [`Counters::read`].
     ///
     /// Call it before the warm-up of any worker, and drop it after the last one's window: opening takes half a
-    /// millisecond, or tens of them while nothing else on the machine uses perf, and the kernel patches its own code
-    /// for it, which stops every CPU for a moment.
+    /// millisecond, and opening the first event of a kind on the machine, like closing the last one, makes the kernel
+    /// patch its own code, which stops every CPU for a moment, and wait. [`crate::Held`] spares workers both.
     pub fn open(orders: &[Order]) -> Counters {
-        Counters::open_on(&mut Kernel, &Setting::of(&Root::system()), orders)
+        Counters::open_on(&mut Kernel, Box::new(noted::Kernel::here()), &Setting::of(&Root::system()), orders)
     }
 
-    fn open_on(pmu: &mut dyn Pmu, setting: &Setting, orders: &[Order]) -> Counters {
+    fn open_on(pmu: &mut dyn Pmu, ledger: Box<dyn Ledger>, setting: &Setting, orders: &[Order]) -> Counters {
         let mut refused = CounterReadings::new();
         let (mut of_hardware, mut of_software) = (Vec::new(), Vec::new());
         for order in orders.iter().cloned() {
@@ -50,25 +53,34 @@ impl Counters {
         let reading =
             |(event, errno): &(Event, Errno)| (event.name.clone(), refusal::reading(event, *errno, has_pmu, setting));
         refused.extend(software.refused.iter().chain(&hardware.refused).map(reading));
-        Counters { refused, software: software.groups, hardware: hardware.groups }
+        Counters { refused, software: software.groups, hardware: hardware.groups, noted: Noted::new(ledger) }
     }
 
-    /// Opens the window: one ioctl a group, the hardware's last, no allocation; a few microseconds. Several windows add
-    /// up.
+    /// Notes what the hypervisor has taken from this thread's CPU and a quota from its cgroup. Call it twice: before the
+    /// warm-up, and after all have left the window; it reads files, which takes some 100 µs, and allocates, so never
+    /// inside. A later call takes the second one's place.
+    pub fn around(&mut self) {
+        self.noted.around();
+    }
+
+    /// Opens the window: one getrusage, then one ioctl a group, the hardware's last, no allocation; a few microseconds.
+    /// Several windows add up.
     pub fn enable(&mut self) {
+        self.noted.enable();
         for counted in self.software.iter_mut().chain(&mut self.hardware) {
             counted.failed = counted.group.enable().err().or(counted.failed);
         }
     }
 
-    /// Closes the window: one ioctl a group, the hardware's first, no allocation.
+    /// Closes the window: one ioctl a group, the hardware's first, then one getrusage, no allocation.
     pub fn disable(&mut self) {
         for counted in self.hardware.iter_mut().chain(&mut self.software) {
             counted.failed = counted.group.disable().err().or(counted.failed);
         }
+        self.noted.disable();
     }
 
-    /// A reading for every order, over the windows so far. Call it after [`Counters::disable`]; it
+    /// A reading for every order and for everything noted, over the windows so far. Call it after [`Counters::disable`]; it
     /// allocates. Values that the hardware had to share are scaled by `time_enabled_ns / time_running_ns`, which
     /// assumes that the loop did the same while they were not counted.
     ///
@@ -79,6 +91,7 @@ impl Counters {
         for counted in self.software.iter_mut().chain(&mut self.hardware) {
             read_into(&mut readings, counted);
         }
+        self.noted.read_into(&mut readings);
         readings
     }
 }
@@ -118,50 +131,130 @@ mod tests {
     use super::Counters;
     use crate::fake::{FakePmu, World, orders};
     use crate::refusal::Setting;
+    use crate::selection::Order;
+    use crate::software;
     use nix::errno::Errno;
+    use plan::CountedBy;
     use record::{CounterReadings, Reading};
     use std::cell::Cell;
+    use std::collections::BTreeSet;
 
     fn pass(clock_ns: &Cell<u64>, ns: u64) {
         clock_ns.set(clock_ns.get() + ns);
     }
 
-    /// Readings of a window of `inside_ns`, with time passing before and after it too.
+    fn open(pmu: &mut FakePmu, orders: &[Order]) -> Counters {
+        let ledger = pmu.ledger();
+        Counters::open_on(pmu, ledger, &Setting::default(), orders)
+    }
+
+    /// Readings of a window of `inside_ns`, with time passing before and after it too: 77 and 99 µs of it between
+    /// window and notes, and as much again beyond those.
     fn window(world: World, inside_ns: u64) -> CounterReadings {
         let mut pmu = FakePmu::new(world);
         let clock = pmu.clock();
-        let mut counters = Counters::open_on(&mut pmu, &Setting::default(), &orders());
+        let mut counters = open(&mut pmu, &orders());
+        pass(&clock, 77_000);
+        counters.around();
         pass(&clock, 77_000);
         counters.enable();
         pass(&clock, inside_ns);
         counters.disable();
         pass(&clock, 99_000);
-        let readings = counters.read();
-        let names: Vec<_> = readings.keys().map(String::as_str).collect();
-        let mut wanted: Vec<String> = orders().iter().map(|order| order.name().to_owned()).collect();
-        wanted.sort_unstable();
-        assert_eq!(names, wanted, "every order has a reading");
-        readings
+        counters.around();
+        pass(&clock, 99_000);
+        counters.read()
+    }
+
+    /// Those of a window that an event or a call at its edges tells, rather than what is noted around it.
+    fn inside(readings: &CounterReadings) -> impl Iterator<Item = (&String, &Reading)> {
+        readings.iter().filter(|(name, _)| ![software::STOLEN, software::THROTTLED].contains(&name.as_str()))
+    }
+
+    #[test]
+    fn every_order_and_every_note_has_one_reading() {
+        let kernel =
+            plan::event::COUNTERS.iter().filter(|(_, by)| *by == CountedBy::Kernel).map(|(name, _)| (*name).to_owned());
+        let ordered = orders().iter().map(|order| order.name().to_owned()).collect::<Vec<_>>();
+        let noted = software::NOTED.map(|(name, ..)| name.to_owned());
+        assert!(!noted.iter().any(|name| ordered.contains(name)), "nothing is counted twice under one name");
+        let wanted: BTreeSet<String> = ordered.iter().cloned().chain(noted).collect();
+        assert_eq!(ordered.iter().collect::<BTreeSet<_>>().len(), ordered.len());
+        for world in [World::default(), World::default().without_pmu(), World::refusing_all(Errno::EACCES)] {
+            let names: BTreeSet<String> = window(world, 5).into_keys().collect();
+            assert_eq!(names, wanted);
+            assert!(kernel.clone().all(|name| names.contains(&name)), "{names:?}");
+        }
     }
 
     #[test]
     fn only_the_window_is_counted() {
         let readings = window(World::default(), 5_000);
-        assert!(readings.values().all(|r| *r == Reading::Counted { value: 5_000 }), "{readings:?}");
+        assert!(inside(&readings).all(|(_, r)| *r == Reading::Counted { value: 5_000 }), "{readings:?}");
+    }
+
+    #[test]
+    fn what_is_taken_is_noted_from_before_the_warm_up_until_all_have_left() {
+        let readings = window(World::default(), 5_000);
+        let whole = Reading::Counted { value: 77_000 + 5_000 + 99_000 };
+        assert_eq!((&readings["stolen_ns"], &readings["throttled_ns"]), (&whole, &whole));
+    }
+
+    #[test]
+    fn notes_need_nobody_s_leave() {
+        let readings = window(World::refusing_all(Errno::EACCES), 40);
+        for name in ["context_switches_voluntary", "context_switches_involuntary", "page_faults_major"] {
+            assert_eq!(readings[name], Reading::Counted { value: 40 }, "{name}");
+        }
+        assert!(matches!(readings["context_switches"], Reading::Denied { .. }));
+    }
+
+    #[test]
+    fn a_note_that_could_not_be_taken_says_why_and_is_not_zero() {
+        let why = |world: World, name: &str| match &window(world, 10)[name] {
+            Reading::Unsupported { why } => why.clone(),
+            other => panic!("{name}: {other:?}"),
+        };
+        let failing = World { usage_fails: Some(Errno::EPERM), ..World::default() };
+        assert!(why(failing, "context_switches_voluntary").contains("getrusage(RUSAGE_THREAD) failed (EPERM"));
+        let untold = World { no_files: true, ..World::default() };
+        assert!(why(untold.clone(), "stolen_ns").contains("/proc/stat"));
+        assert!(why(untold, "throttled_ns").contains("cpu.stat"));
+        let moved = World { cgroup_changes: true, ..World::default() };
+        assert!(why(moved, "throttled_ns").contains("another cgroup"));
+        let migrated = World { steal_restarts: true, ..World::default() };
+        assert!(why(migrated, "stolen_ns").contains("backwards"));
+    }
+
+    #[test]
+    fn without_a_window_or_what_lies_around_it_there_are_no_notes() {
+        let mut pmu = FakePmu::new(World::default());
+        let mut counters = open(&mut pmu, &[]);
+        let readings = counters.read();
+        assert_eq!(readings["page_faults_major"], Reading::NotScheduled);
+        counters.around();
+        for readings in [readings, counters.read()] {
+            for name in ["stolen_ns", "throttled_ns"] {
+                assert!(matches!(&readings[name], Reading::Unsupported { why } if why.contains("both sides")));
+            }
+        }
     }
 
     #[test]
     fn windows_add_up() {
         let mut pmu = FakePmu::new(World::default());
         let clock = pmu.clock();
-        let mut counters = Counters::open_on(&mut pmu, &Setting::default(), &orders());
+        let mut counters = open(&mut pmu, &orders());
         for inside_ns in [100, 20, 3] {
             counters.enable();
             pass(&clock, inside_ns);
             counters.disable();
             pass(&clock, 1_000_000);
         }
-        assert_eq!(counters.read()["cycles"], Reading::Counted { value: 123 });
+        let readings = counters.read();
+        assert!(
+            ["cycles", "context_switches_voluntary"].iter().all(|n| readings[*n] == Reading::Counted { value: 123 })
+        );
     }
 
     #[test]
@@ -208,7 +301,8 @@ mod tests {
         let unread = window(World { read_fails: Some(Errno::EIO), ..World::default() }, 10);
         let unopened = window(World { enable_fails: Some(Errno::ENOTTY), ..World::default() }, 10);
         for (readings, name) in [(unread, "EIO"), (unopened, "ENOTTY")] {
-            for reading in readings.values() {
+            for order in orders() {
+                let reading = &readings[order.name()];
                 assert!(matches!(reading, Reading::Unsupported { why } if why.contains(name)), "{reading:?}");
             }
         }

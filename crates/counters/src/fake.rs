@@ -1,19 +1,20 @@
 //! A machine made up for a test.
 
 use crate::event::Event;
+use crate::noted::{Ledger, Taken, Usage};
 use crate::pmu::{Group, Pmu, Refused, Totals};
 use crate::portable;
 use crate::selection::Order;
-use host::Root;
+use host::{Root, Throttled};
 use nix::errno::Errno;
 use plan::CpuId;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// The orders of a machine whose files say nothing.
+/// The orders of a machine that tells its tracepoints' numbers, and nothing else.
 pub(crate) fn orders() -> Vec<Order> {
-    let choices = portable::choices(&Root::at("nowhere"), CpuId(0));
+    let choices = portable::choices(&Root::at(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/tracefs")), CpuId(0));
     choices.into_iter().filter_map(|choice| choice.order).collect()
 }
 
@@ -43,6 +44,16 @@ pub(crate) struct World {
     pub(crate) refusals: BTreeMap<&'static str, Errno>,
     /// Whether every hardware event is missing.
     pub(crate) no_pmu: bool,
+    /// What every event is refused with, if it is.
+    pub(crate) refuses_all: Option<Errno>,
+    /// What getrusage answers, if not figures.
+    pub(crate) usage_fails: Option<Errno>,
+    /// Whether neither stolen nor throttled time is told.
+    pub(crate) no_files: bool,
+    /// Whether stolen time begins again at 0 from one note to the next.
+    pub(crate) steal_restarts: bool,
+    /// Whether the process finds itself in another cgroup at each note.
+    pub(crate) cgroup_changes: bool,
 }
 
 impl Default for World {
@@ -55,6 +66,11 @@ impl Default for World {
             read_fails: None,
             refusals: BTreeMap::new(),
             no_pmu: false,
+            refuses_all: None,
+            usage_fails: None,
+            no_files: false,
+            steal_restarts: false,
+            cgroup_changes: false,
         }
     }
 }
@@ -65,6 +81,10 @@ impl World {
         self
     }
 
+    pub(crate) fn refusing_all(errno: Errno) -> World {
+        World { refuses_all: Some(errno), ..World::default() }
+    }
+
     pub(crate) fn without_pmu(mut self) -> World {
         self.no_pmu = true;
         self
@@ -72,7 +92,7 @@ impl World {
 
     fn refusal(&self, event: &Event) -> Option<Errno> {
         let missing = (self.no_pmu && event.is_hardware()).then_some(Errno::ENOENT);
-        self.refusals.get(event.name.as_str()).copied().or(missing)
+        self.refusals.get(event.name.as_str()).copied().or(self.refuses_all).or(missing)
     }
 }
 
@@ -90,6 +110,37 @@ impl FakePmu {
     /// Its clock, with which a test lets time pass.
     pub(crate) fn clock(&self) -> Rc<Cell<u64>> {
         self.clock_ns.clone()
+    }
+
+    /// The notes of the same machine.
+    pub(crate) fn ledger(&self) -> Box<dyn Ledger> {
+        Box::new(FakeLedger { world: self.world.clone(), clock_ns: self.clock(), notes: 0 })
+    }
+}
+
+/// Everything that is noted happens once, or takes one nanosecond, each nanosecond of the clock.
+struct FakeLedger {
+    world: World,
+    clock_ns: Rc<Cell<u64>>,
+    notes: u32,
+}
+
+impl Ledger for FakeLedger {
+    fn usage(&mut self) -> Result<Usage, Errno> {
+        let now = self.clock_ns.get();
+        let usage = Usage { switches_voluntary: now, switches_involuntary: now, faults_major: now };
+        self.world.usage_fails.map_or(Ok(usage), Err)
+    }
+
+    fn taken(&mut self) -> Taken {
+        self.notes += 1;
+        if self.world.no_files {
+            return Taken { stolen_ns: Err("no /proc/stat".to_owned()), throttled: Err("no cpu.stat".to_owned()) };
+        }
+        let now = self.clock_ns.get();
+        let stolen_ns = Ok(if self.world.steal_restarts && self.notes > 1 { 0 } else { now });
+        let cgroup = if self.world.cgroup_changes { format!("/{}", self.notes) } else { "/jobs".to_owned() };
+        Taken { stolen_ns, throttled: Ok(Throttled { levels: vec![(cgroup, now)] }) }
     }
 }
 

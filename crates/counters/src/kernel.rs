@@ -1,10 +1,13 @@
 //! The real thing: perf_event_open(2) through the `perf-event` package.
+#![allow(unsafe_code)] // naming a descriptor that the package lends as a number
 
 use crate::event::{Attr, Event};
 use crate::pmu::{Group, Pmu, Refused, Totals};
 use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use perf_event::{Builder, Counter};
 use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
 
 /// Counts on the calling thread, on whatever CPU it runs.
 pub(crate) struct Kernel;
@@ -13,15 +16,25 @@ impl Pmu for Kernel {
     fn open_group(&mut self, events: &[Event]) -> Result<Box<dyn Group>, Refused> {
         // The group's own placeholder is a software event, so it opens wherever perf events are allowed at all.
         let mut group = perf_event::Group::new().map_err(|error| Refused { at: 0, errno: errno(&error) })?;
+        close_on_exec(&group).map_err(|errno| Refused { at: 0, errno })?;
         let mut members = Vec::with_capacity(events.len());
         for (at, event) in events.iter().enumerate() {
             // A member that fails leaves the group in a state in which perf-event panics on reading it; the whole
             // group is dropped instead.
             let member = builder(&event.attr).group(&mut group).build();
-            members.push(member.map_err(|error| Refused { at, errno: errno(&error) })?);
+            let member = member.map_err(|error| Refused { at, errno: errno(&error) })?;
+            close_on_exec(&member).map_err(|errno| Refused { at, errno })?;
+            members.push(member);
         }
         Ok(Box::new(OpenGroup { group, members }))
     }
+}
+
+/// The package opens without the flag, and the coordinator starts workers while it holds events.
+fn close_on_exec(open: &impl AsRawFd) -> Result<(), Errno> {
+    // SAFETY: `open` owns the descriptor and is borrowed for as long as the number is used.
+    let descriptor = unsafe { BorrowedFd::borrow_raw(open.as_raw_fd()) };
+    fcntl(descriptor, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC)).map(drop)
 }
 
 /// The package names generic events alone, so the numbers are written where it would have written its own.

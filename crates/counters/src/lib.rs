@@ -5,13 +5,14 @@
 //! the window's edges, [`Counters::read`] after it. Nothing here can fail a run: what cannot be counted is a
 //! [`record::Reading`] that says why and, where there is one, the cure. `docs/counters.md` says what each name counts
 //! on which processor.
-#![forbid(unsafe_code)]
 
 mod counters;
 mod encode;
 mod event;
+mod held;
 mod kernel;
 mod names;
+mod noted;
 mod open;
 mod pmu;
 mod portable;
@@ -21,6 +22,7 @@ mod software;
 
 pub use counters::Counters;
 pub use event::{Attr, Event, Family};
+pub use held::Held;
 pub use selection::{Order, Orders, SelectError, Selection, orders_for};
 
 #[cfg(test)]

@@ -45,7 +45,7 @@ pub(crate) fn reading(event: &Event, errno: Errno, has_pmu: bool, setting: &Sett
     match errno {
         _ if is_missing(errno) => Reading::Unsupported { why: missing(event, has_pmu, &said, setting) },
         Errno::EACCES | Errno::EPERM => denied(event, errno, &said, setting),
-        Errno::ENOSYS => unsupported(format!("this kernel has no perf events, or a sandbox hides them ({said})")),
+        Errno::ENOSYS => hidden(&said, setting),
         Errno::EINVAL | Errno::E2BIG => {
             unsupported(format!("this kernel or processor does not know the event ({said})"))
         }
@@ -65,10 +65,15 @@ pub(crate) fn reading(event: &Event, errno: Errno, has_pmu: bool, setting: &Sett
 
 /// The reading of an event that was open and then failed at the window's edge or in reading.
 pub(crate) fn lost(errno: Errno) -> Reading {
-    unsupported(format!("the open counter failed ({}: {}); a run again may have it", name(errno), errno.desc()))
+    unsupported(format!("{}; a run again may have it", failed("the open counter", errno)))
 }
 
-fn unsupported(why: String) -> Reading {
+/// What failed, with the error's name and meaning.
+pub(crate) fn failed(what: &str, errno: Errno) -> String {
+    format!("{what} failed ({}: {})", name(errno), errno.desc())
+}
+
+pub(crate) fn unsupported(why: String) -> Reading {
     Reading::Unsupported { why }
 }
 
@@ -79,7 +84,7 @@ fn name(errno: Errno) -> String {
 
 fn missing(event: &Event, has_pmu: bool, said: &str, setting: &Setting) -> String {
     if !event.is_hardware() {
-        return format!("this kernel has no such software event ({said})");
+        return format!("this kernel has no such event of its own ({said})");
     }
     if has_pmu {
         return format!(
@@ -110,17 +115,31 @@ fn denied(event: &Event, errno: Errno, said: &str, setting: &Setting) -> Reading
         };
     }
     if setting.seccomp_filter {
-        return Reading::Denied {
-            why: format!("a seccomp filter, as containers have one, stops perf_event_open ({said})"),
-            cure: "let the container count: docker run --cap-add PERFMON, or a seccomp profile that allows \
-                   perf_event_open"
-                .to_owned(),
-        };
+        return filtered_out(said);
     }
     let level = setting.paranoid_level.map_or("unknown".to_owned(), |level| level.to_string());
     Reading::Denied {
         why: format!("a security module or the kernel's lockdown refuses it, paranoid level {level} ({said})"),
         cure: "the audit log names who refused: sudo ausearch -m AVC, or sudo dmesg | grep -i -e denied -e lockdown"
+            .to_owned(),
+    }
+}
+
+/// The call itself is unknown. A kernel with perf events has the file that tells the level (perf_event_open(2)), so there
+/// it is something before the kernel that answers so.
+fn hidden(said: &str, setting: &Setting) -> Reading {
+    match setting.paranoid_level {
+        None => unsupported(format!("this kernel has no perf events, or a sandbox hides them ({said})")),
+        Some(_) if setting.seccomp_filter => filtered_out(said),
+        Some(_) => unsupported(format!("this kernel has perf events, but a sandbox hides them ({said})")),
+    }
+}
+
+fn filtered_out(said: &str) -> Reading {
+    Reading::Denied {
+        why: format!("a seccomp filter, as containers have one, stops perf_event_open ({said})"),
+        cure: "let the container count: docker run --cap-add PERFMON, or a seccomp profile that allows \
+               perf_event_open"
             .to_owned(),
     }
 }
@@ -189,6 +208,17 @@ mod tests {
                 let Reading::Unsupported { why } = seen else { panic!("{errno}: {seen:?}") };
                 assert!(why.contains(&format!("{errno:?}")), "{why}");
             }
+        }
+    }
+
+    #[test]
+    fn a_filter_that_plays_an_old_kernel_is_found_out_by_the_level_s_file() {
+        let container = Setting { seccomp_filter: true, ..unprivileged(2) };
+        let (why, cure) = why_and_cure("cycles", Errno::ENOSYS, &container);
+        assert!(why.contains("seccomp") && why.contains("ENOSYS") && cure.contains("PERFMON"), "{why} / {cure}");
+        for (setting, says) in [(unprivileged(2), "a sandbox hides them"), (Setting::default(), "has no perf events")] {
+            let seen = reading(&event("cycles"), Errno::ENOSYS, true, &setting);
+            assert!(matches!(&seen, Reading::Unsupported { why } if why.contains(says)), "{seen:?}");
         }
     }
 

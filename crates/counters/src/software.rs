@@ -70,11 +70,56 @@ const TRACEPOINTS: [Tracepoint; 2] = [
     },
 ];
 
+/// Names of what is noted without an event ([`crate::noted`]).
+pub(crate) const SWITCHES_VOLUNTARY: &str = "context_switches_voluntary";
+pub(crate) const SWITCHES_INVOLUNTARY: &str = "context_switches_involuntary";
+pub(crate) const FAULTS_MAJOR: &str = "page_faults_major";
+pub(crate) const STOLEN: &str = "stolen_ns";
+pub(crate) const THROTTLED: &str = "throttled_ns";
+
+/// Name, what it counts, source. Every worker notes them, whatever it was told to count.
+pub(crate) const NOTED: [(&str, &str, &str); 5] = [
+    (
+        SWITCHES_VOLUNTARY,
+        "times the worker gave up its CPU: to sleep, to wait, to yield",
+        "getrusage(2), ru_nvcsw of RUSAGE_THREAD: voluntary_ctxt_switches of /proc/thread-self/status",
+    ),
+    (
+        SWITCHES_INVOLUNTARY,
+        "times the worker was taken off its CPU while it could have run on",
+        "getrusage(2), ru_nivcsw of RUSAGE_THREAD: nonvoluntary_ctxt_switches of /proc/thread-self/status",
+    ),
+    (
+        FAULTS_MAJOR,
+        "page faults, the kernel's on the worker's behalf included, that waited for a disk or for swap",
+        "getrusage(2), ru_majflt of RUSAGE_THREAD: majflt of /proc/thread-self/stat",
+    ),
+    (
+        STOLEN,
+        "nanoseconds that the hypervisor took from the worker's CPU during warm-up and window together, whoever was \
+         running there, in steps of the kernel's tick (10 ms); a hypervisor that does not report it leaves 0",
+        "proc_stat(5), column steal of the CPU's row",
+    ),
+    (
+        THROTTLED,
+        "nanoseconds for which a CPU quota stopped the worker's cgroup, or one above it, during warm-up and window \
+         together: all its processes, added up over CPUs",
+        "cpu.stat of the cgroup: throttled_usec (version 2), throttled_time (version 1)",
+    ),
+];
+
 /// The lab's own counters that the kernel counts, the same on every kind of core.
 pub(crate) fn choices(root: &Root) -> Vec<Choice> {
     let software = SOFTWARE_EVENTS.iter().map(software);
     let tracepoints = TRACEPOINTS.iter().map(|tracepoint| self::tracepoint(root, tracepoint));
-    software.chain(tracepoints).collect()
+    let noted =
+        NOTED.iter().map(|(name, counts, source)| Choice { meaning: meaning(name, None, counts, source), order: None });
+    software.chain(tracepoints).chain(noted).collect()
+}
+
+/// Whether the kernel itself counts the event, the user's own software events and tracepoints included.
+pub(crate) fn is_kernel_s(event: &Event) -> bool {
+    [SOFTWARE, TRACEPOINT].contains(&event.attr.kind)
 }
 
 fn software(event: &SoftwareEvent) -> Choice {

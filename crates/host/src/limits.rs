@@ -1,5 +1,6 @@
 //! What this process may do: its CPUs and who limits them, its capabilities, whether system calls are filtered.
 
+use crate::cgroup::{ancestors, cgroup_of};
 use crate::facts::row;
 use crate::root::Root;
 
@@ -43,25 +44,14 @@ pub fn cpuset_of_self(root: &Root) -> String {
 /// Name and CPUs of the cpuset cgroup, version 1 before version 2 as the kernel has the controller in one of the two.
 fn cpuset(root: &Root) -> Option<(String, String)> {
     let cgroups = root.text("proc/self/cgroup")?;
-    let of = |controller: &str| {
-        cgroups.lines().find_map(|line| {
-            let (_, rest) = line.split_once(':')?;
-            let (controllers, path) = rest.split_once(':')?;
-            controllers.split(',').any(|name| name == controller).then(|| path.to_owned())
-        })
-    };
+    let of = |controller: &str| cgroup_of(&cgroups, controller).map(str::to_owned);
+    // A child without the controller has its parent's CPUs.
     let read = |folder: &str, file: &str, path: &str| {
         let nearest = ancestors(path).find_map(|path| root.text(&format!("{folder}{path}/{file}")))?;
         (!nearest.is_empty()).then(|| (path.to_owned(), nearest))
     };
     let v1 = of("cpuset").and_then(|path| read("sys/fs/cgroup/cpuset", "cpuset.effective_cpus", &path));
     v1.or_else(|| of("").and_then(|path| read("sys/fs/cgroup", "cpuset.cpus.effective", &path)))
-}
-
-/// A cgroup's path and those above it, the root as the empty text: a child without the controller has its parent's
-/// CPUs.
-fn ancestors(path: &str) -> impl Iterator<Item = &str> {
-    std::iter::successors(Some(path.trim_end_matches('/')), |path| path.rfind('/').map(|end| &path[..end]))
 }
 
 #[cfg(test)]
