@@ -2,7 +2,7 @@
 //! itself without opening anything.
 
 use crate::event::{Attr, Event, Family};
-use crate::names::{self, Generic, TRACEPOINT};
+use crate::names::{self, Generic, SOFTWARE, TRACEPOINT};
 use crate::selection::{Choice, Meaning, Order};
 use host::{Root, TracepointError};
 use plan::CountedBy;
