@@ -1,6 +1,6 @@
 //! A worker's counters, from opening to their readings.
 
-use crate::event::Event;
+use crate::event::{Event, Family};
 use crate::kernel::Kernel;
 use crate::noted::{self, Ledger, Noted};
 use crate::open::{self, CountedGroup, Opened};
@@ -96,9 +96,12 @@ impl Counters {
     }
 }
 
-/// Whether the machine has a PMU: one event opened, or was refused for another reason than that nobody counts it.
+/// Whether the cores have a PMU: one of the lab's events opened, or was refused for another reason than that nobody counts
+/// it. A user's event may be of a unit beside them.
 fn has_pmu(hardware: &Opened) -> bool {
-    !hardware.groups.is_empty() || hardware.refused.iter().any(|(_, errno)| !refusal::is_missing(*errno))
+    let is_lab_s = |event: &Event| event.family != Family::Own;
+    hardware.groups.iter().flat_map(|counted| &counted.events).any(is_lab_s)
+        || hardware.refused.iter().any(|(event, errno)| is_lab_s(event) && !refusal::is_missing(*errno))
 }
 
 fn read_into(readings: &mut CounterReadings, counted: &mut CountedGroup) {

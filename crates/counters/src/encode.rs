@@ -1,8 +1,13 @@
 //! From an event as perf spells it to what perf_event_open is asked on one CPU of one machine.
 
+mod terms;
+#[cfg(test)]
+mod tests;
+
 use crate::event::Attr;
 use crate::names::{self, CACHE, Generic, HARDWARE, RAW, TRACEPOINT};
-use host::{Format, NoTracepoint, Pmu, Root, Word};
+use crate::software::no_tracepoint;
+use host::{Pmu, Root, TracepointError};
 use plan::event::Term;
 use plan::{CpuId, EventForm, EventSpec};
 use record::Reading;
@@ -10,9 +15,6 @@ use record::Reading;
 /// Position of the PMU's type in a generic event's `config` (PERF_PMU_TYPE_SHIFT in `linux/perf_event.h`). If it were
 /// wrong, a hybrid machine would refuse the events or count other ones.
 const PMU_TYPE_SHIFT: u32 = 32;
-
-/// Terms that every PMU takes: whole fields.
-const WORDS: [(&str, Word); 3] = [("config", Word::Config), ("config1", Word::Config1), ("config2", Word::Config2)];
 
 /// Why an event is not asked of the kernel.
 #[derive(Clone, Debug, PartialEq)]
@@ -105,7 +107,7 @@ impl Here<'_> {
         }
         match self.core() {
             Some(pmu) if pmu.events.contains_key(name) => {
-                self.of_pmu(pmu, &[Term { name: name.to_owned(), value: None }])
+                terms::attr(self.spec, pmu, &[Term { name: name.to_owned(), value: None }])
             }
             _ => self.unknown_name(name),
         }
@@ -146,7 +148,7 @@ impl Here<'_> {
             }
             Named::Other(pmu) => pmu,
         };
-        self.of_pmu(&pmu, terms)
+        terms::attr(self.spec, &pmu, terms)
     }
 
     /// The PMU that a user means by `name`: on every machine `cpu` is the one of this CPU's kind of core.
@@ -194,125 +196,34 @@ impl Here<'_> {
         format!("this machine has no PMU `{name}` (no /sys/bus/event_source/devices/{name}){near}")
     }
 
-    /// The numbers of `terms`, where those that are written win over those of an event's name among them.
-    fn of_pmu(&self, pmu: &Pmu, terms: &[Term]) -> Result<Attr, Unencoded> {
-        let is_event = |term: &&Term| term.value.is_none() && pmu.events.contains_key(&term.name);
-        let (events, written): (Vec<&Term>, Vec<&Term>) = terms.iter().partition(is_event);
-        let of_event = match events.as_slice() {
-            [] => Vec::new(),
-            [event] => self.terms_of_event(pmu, &event.name)?,
-            [first, second, ..] => {
-                let what = format!("`{}` names two events, `{}` and `{}`", self.spec.text, first.name, second.name);
-                return mistake(what, "write each as an event of its own");
-            }
-        };
-        let mut attr = numbers(pmu.kind, 0);
-        self.put_all(pmu, &of_event.iter().collect::<Vec<_>>(), &mut attr)?;
-        self.put_all(pmu, &written, &mut attr)?;
-        Ok(attr)
-    }
-
-    fn terms_of_event(&self, pmu: &Pmu, event: &str) -> Result<Vec<Term>, Unencoded> {
-        let text = &pmu.events[event];
-        match format!("{}/{text}/", pmu.name).parse() {
-            Ok(EventSpec { form: EventForm::Terms { terms, .. }, .. }) => Ok(terms),
-            _ => mistake(
-                format!("the event `{event}` of `{}` is given by {text}, which wants values of yours", pmu.name),
-                format!("write its terms out: {}/{text}/ with numbers for the question marks", pmu.name),
-            ),
-        }
-    }
-
-    /// Whole fields first, so that terms can change bits of them.
-    fn put_all(&self, pmu: &Pmu, terms: &[&Term], attr: &mut Attr) -> Result<(), Unencoded> {
-        for (at, term) in terms.iter().enumerate() {
-            if terms[..at].iter().any(|earlier| earlier.name == term.name) {
-                return mistake(format!("`{}` has the term `{}` twice", self.spec.text, term.name), "keep one");
-            }
-        }
-        let whole = |term: &Term| WORDS.iter().find(|(name, _)| *name == term.name).map(|(_, word)| *word);
-        for term in terms {
-            if let Some(word) = whole(term) {
-                *field(attr, word) = term.value.unwrap_or(1);
-            }
-        }
-        terms.iter().filter(|term| whole(term).is_none()).try_for_each(|term| self.put(pmu, term, attr))
-    }
-
-    fn put(&self, pmu: &Pmu, term: &Term, attr: &mut Attr) -> Result<(), Unencoded> {
-        let (text, name, value) = (&self.spec.text, &term.name, term.value.unwrap_or(1));
-        let Some(format) = pmu.formats.get(name) else { return self.unknown_term(pmu, name) };
-        let Format::Bits { word, ranges } = format else {
-            let Format::Unknown(place) = format else { unreachable!("a format is known or not") };
-            return mistake(
-                format!("the term `{name}` of `{text}` lies at {place}, where the lab cannot write"),
-                "leave it out: the lab sets config, config1 and config2",
-            );
-        };
-        let width = format.width();
-        if width < 64 && value >> width != 0 {
-            let most = (1u64 << width) - 1;
-            return mistake(
-                format!("{value:#x} is too large for `{name}` in `{text}`, which has {width} bits on this machine"),
-                format!("write {most:#x} at most"),
-            );
-        }
-        let field = field(attr, *word);
-        let places = ranges.iter().flat_map(|(first, last)| *first..=*last);
-        for (bit, place) in places.enumerate() {
-            *field = *field & !(1 << place) | (value >> bit & 1) << place;
-        }
-        Ok(())
-    }
-
-    fn unknown_term(&self, pmu: &Pmu, name: &str) -> Result<(), Unencoded> {
-        if pmu.formats.is_empty() && pmu.events.is_empty() {
-            return unsupported(format!(
-                "where the term `{name}` goes is unknown: /sys/bus/event_source/devices/{0}/format is empty or hidden; \
-                 {0}/config=0x…/ needs no format",
-                pmu.name
-            ));
-        }
-        let known: Vec<&str> = pmu.formats.keys().chain(pmu.events.keys()).map(String::as_str).collect();
-        let near = plan::nearest(name, &known).map_or(String::new(), |near| format!("did you mean `{near}`? "));
-        let formats: Vec<&str> = pmu.formats.keys().map(String::as_str).collect();
-        mistake(
-            format!("`{}` has no term `{name}`, written in `{}`", pmu.name, self.spec.text),
-            format!("{near}its terms are {}, and config, config1, config2", formats.join(", ")),
-        )
-    }
-
     fn tracepoint(&self, system: &str, event: &str) -> Result<Attr, Unencoded> {
-        let not = match host::tracepoint(self.root, system, event) {
-            Ok(number) => return Ok(numbers(TRACEPOINT, number)),
-            Err(not) => not,
-        };
-        let full = format!("{system}:{event}");
-        let near = |word: &str, known: &[String]| match plan::nearest(word, known) {
-            Some(near) => format!("did you mean `{near}`? "),
-            None => String::new(),
-        };
-        match not {
-            NoTracepoint::NoTracefs => unsupported(format!(
-                "this kernel has no tracefs, or a container hides it, so the number of `{full}` is unknown"
-            )),
-            NoTracepoint::NotMounted => denied(
-                format!("tracefs is not mounted, so the number of the tracepoint `{full}` is unknown"),
-                "sudo mount -t tracefs tracefs /sys/kernel/tracing".to_owned(),
-            ),
-            NoTracepoint::Closed { folder } => denied(
-                format!("{folder} may not be read, so the number of the tracepoint `{full}` is unknown"),
-                format!("sudo mount -o remount,mode=755,gid=$(id -g) {folder}"),
-            ),
-            NoTracepoint::NoSystem(known) => mistake(
-                format!("no tracepoint is called `{full}`: this kernel has no system `{system}`"),
-                format!("{}`perf list tracepoint` shows them", near(system, &known)),
-            ),
-            NoTracepoint::NoEvent(known) => mistake(
-                format!("no tracepoint is called `{full}`: the system `{system}` has {} others", known.len()),
-                format!("{}`perf list {system}:*` shows them", near(event, &known)),
-            ),
+        match host::tracepoint_id(self.root, system, event) {
+            Ok(number) => Ok(numbers(TRACEPOINT, number)),
+            Err(TracepointError::Missing(..)) => self.unknown_tracepoint(system, event),
+            Err(error) => Err(Unencoded::Uncounted(no_tracepoint(&error))),
         }
+    }
+
+    fn unknown_tracepoint(&self, system: &str, event: &str) -> Result<Attr, Unencoded> {
+        let systems = host::tracepoints(self.root, None);
+        let (list, near) = match systems.iter().any(|known| known == system) {
+            true => {
+                let events = host::tracepoints(self.root, Some(system));
+                (
+                    format!("perf list '{system}:*'"),
+                    plan::nearest(event, &events).map(|near| format!("{system}:{near}")),
+                )
+            }
+            false => {
+                let near = plan::nearest(system, &systems).map(|near| format!("{near}:{event}"));
+                ("perf list tracepoint".to_owned(), near)
+            }
+        };
+        let near = near.map_or(String::new(), |near| format!("did you mean `{near}`? "));
+        mistake(
+            format!("this kernel has no tracepoint `{system}:{event}`"),
+            format!("{near}`{list}` shows those that it has"),
+        )
     }
 }
 
@@ -329,22 +240,10 @@ fn generic_of_core(pmu: &Pmu, terms: &[Term]) -> Option<Generic> {
     names::generic(name).filter(|generic| !is_own && matches!(generic.kind, HARDWARE | CACHE))
 }
 
-fn field(attr: &mut Attr, word: Word) -> &mut u64 {
-    match word {
-        Word::Config => &mut attr.config,
-        Word::Config1 => &mut attr.config1,
-        Word::Config2 => &mut attr.config2,
-    }
-}
-
 fn mistake<T>(what: impl Into<String>, cure: impl Into<String>) -> Result<T, Unencoded> {
     Err(Unencoded::Mistake { what: what.into(), cure: cure.into() })
 }
 
 fn unsupported<T>(why: String) -> Result<T, Unencoded> {
     Err(Unencoded::Uncounted(Reading::Unsupported { why }))
-}
-
-fn denied<T>(why: String, cure: String) -> Result<T, Unencoded> {
-    Err(Unencoded::Uncounted(Reading::Denied { why, cure }))
 }

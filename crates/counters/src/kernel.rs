@@ -44,6 +44,9 @@ fn builder(attr: &Attr) -> Builder<'static> {
     (raw.type_, raw.config) = (attr.kind, attr.config);
     raw.__bindgen_anon_3.config1 = attr.config1;
     raw.__bindgen_anon_4.config2 = attr.config2;
+    // As perf has it: the hypervisor is left out with either mode. Units such as `msr` refuse an event that leaves out
+    // anything.
+    raw.set_exclude_hv(u64::from(attr.exclude_user || attr.exclude_kernel));
     builder.exclude_user(attr.exclude_user).exclude_kernel(attr.exclude_kernel);
     builder
 }

@@ -15,6 +15,7 @@ mod kernel;
 mod names;
 mod noted;
 mod open;
+mod own;
 mod pmu;
 mod portable;
 mod refusal;

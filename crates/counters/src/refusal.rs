@@ -1,6 +1,7 @@
 //! Why an event is not counted, in plain words, and what would change that.
 
 use crate::event::Event;
+use crate::names::{self, Generic, TRACEPOINT};
 use host::{Privileges, Root};
 use nix::errno::Errno;
 use record::Reading;
@@ -109,8 +110,13 @@ fn denied(event: &Event, errno: Errno, said: &str, setting: &Setting) -> Reading
         return Reading::Denied {
             why: format!("kernel.perf_event_paranoid is {level}, and {what} needs {allowed} or less ({said})"),
             cure: format!(
-                "sudo sysctl kernel.perf_event_paranoid={allowed}, or give the program the capability: sudo setcap \
-                 cap_perfmon+ep PROGRAM"
+                "{}sudo sysctl kernel.perf_event_paranoid={allowed}, or give the program the capability: sudo setcap \
+                 cap_perfmon+ep PROGRAM",
+                if user_mode_would_do(event, level) {
+                    "write the event with :u, to count user mode alone; or "
+                } else {
+                    ""
+                }
             ),
         };
     }
@@ -123,6 +129,15 @@ fn denied(event: &Event, errno: Errno, said: &str, setting: &Setting) -> Reading
         cure: "the audit log names who refused: sudo ausearch -m AVC, or sudo dmesg | grep -i -e denied -e lockdown"
             .to_owned(),
     }
+}
+
+/// Whether the event is refused only for what it counts in the kernel, and happens in user mode too.
+fn user_mode_would_do(event: &Event, level: i32) -> bool {
+    let attr = event.attr;
+    let both = !attr.exclude_kernel && !attr.exclude_user;
+    let in_kernel =
+        attr.kind == TRACEPOINT || names::is_in_kernel_alone(Generic { kind: attr.kind, config: attr.config });
+    both && !in_kernel && level <= PARANOID_USER
 }
 
 /// The call itself is unknown. A kernel with perf events has the file that tells the level (perf_event_open(2)), so there
@@ -172,6 +187,20 @@ mod tests {
         let (why, cure) = why_and_cure("context_switches", Errno::EACCES, &unprivileged(2));
         assert!(why.contains("kernel.perf_event_paranoid is 2") && why.contains("EACCES"), "{why}");
         assert!(cure.contains("sysctl kernel.perf_event_paranoid=1") && cure.contains("cap_perfmon"), "{cure}");
+    }
+
+    #[test]
+    fn a_user_s_event_of_both_modes_may_be_counted_in_one() {
+        let both = |name: &str| Event { attr: event(name).attr.with_kernel(), ..event(name) };
+        let cure = |event: &Event, level| match reading(event, Errno::EACCES, true, &unprivileged(level)) {
+            Reading::Denied { cure, .. } => cure,
+            other => panic!("{other:?}"),
+        };
+        assert!(cure(&both("cache_misses"), 2).contains(":u") && cure(&both("page_faults"), 2).contains("paranoid=1"));
+        assert!(!cure(&both("cache_misses"), 3).contains(":u"), "at this level user mode is closed too");
+        for in_the_kernel in ["context_switches", "futex_calls"] {
+            assert!(!cure(&both(in_the_kernel), 2).contains(":u"), "{in_the_kernel} would read 0");
+        }
     }
 
     #[test]

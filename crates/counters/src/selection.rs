@@ -1,7 +1,7 @@
 //! Which events each worker counts: chosen once by the coordinator, handed to every worker.
 
 use crate::event::Event;
-use crate::portable;
+use crate::{own, portable};
 use host::Root;
 use plan::{CpuId, EventSpec};
 use record::{CountedEvent, Reading};
@@ -66,9 +66,10 @@ pub struct Selection {
 }
 
 /// An event of the user's that means nothing on this machine.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("event {index} of the list: {what}; {cure}")]
 pub struct SelectError {
-    /// Its position in the list.
+    /// Its position in the list, from 0.
     pub index: usize,
     /// What is wrong.
     pub what: String,
@@ -83,14 +84,22 @@ impl Selection {
     /// [`SelectError`] where an extra event names something that this machine's PMUs do not know. What the machine merely
     /// cannot count (no such PMU, no permission) is no error but a reading.
     pub fn choose(root: &Root, cpus: &[CpuId], extra: &[EventSpec]) -> Result<Selection, SelectError> {
-        let _ = extra;
+        if let Err((index, error)) = plan::event::check_list(extra) {
+            return Err(SelectError { index, what: error.what, cure: error.cure });
+        }
+        let units = host::core_pmus(root);
+        let unit = |cpu: CpuId| units.iter().position(|pmu| pmu.serves(cpu));
         let mut cores: Vec<(Vec<CpuId>, Vec<Choice>)> = Vec::new();
         for &cpu in cpus {
-            let choices = portable::choices(root, cpu);
-            match cores.iter_mut().find(|(_, known)| *known == choices) {
-                Some((cpus, _)) => cpus.push(cpu),
-                None => cores.push((vec![cpu], choices)),
+            // A kind of core has a PMU of its own, so what is chosen for one CPU holds for all that it serves. Choosing
+            // reads some tens of files, which a machine with hundreds of CPUs would feel.
+            if let Some((cpus, _)) = cores.iter_mut().find(|(known, _)| unit(known[0]) == unit(cpu)) {
+                cpus.push(cpu);
+                continue;
             }
+            let mut choices = portable::choices(root, cpu);
+            choices.extend(own::choices(root, cpu, extra)?);
+            cores.push((vec![cpu], choices));
         }
         Ok(Selection { cores })
     }
@@ -134,4 +143,83 @@ impl Meaning {
 /// What a worker on `cpu` is told; nothing where the CPU was not among those chosen for.
 pub fn orders_for(orders: &[Orders], cpu: CpuId) -> &[Order] {
     orders.iter().find(|of| of.cpus.contains(&cpu)).map_or(&[], |of| &of.orders)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::Family;
+
+    /// Two kinds of core, of which one names an event of its own.
+    fn hybrid() -> tempfile::TempDir {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        for (file, text) in [
+            ("cpu_core/type", "4"),
+            ("cpu_core/cpus", "0-1"),
+            ("cpu_core/format/event", "config:0-7"),
+            ("cpu_atom/type", "10"),
+            ("cpu_atom/cpus", "2-3"),
+            ("cpu_atom/format/event", "config:0-7"),
+        ] {
+            let path = folder.path().join("sys/bus/event_source/devices").join(file);
+            std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+            std::fs::write(path, text).expect("a file");
+        }
+        folder
+    }
+
+    fn chosen(list: &str) -> Result<Selection, SelectError> {
+        let folder = hybrid();
+        let extra = EventSpec::list(list).expect("events");
+        Selection::choose(&Root::at(folder.path()), &[0, 1, 2, 3].map(CpuId), &extra)
+    }
+
+    fn order<'a>(of: &'a Orders, name: &str) -> &'a Order {
+        of.orders.iter().find(|order| order.name() == name).unwrap_or_else(|| panic!("no {name}"))
+    }
+
+    #[test]
+    fn a_user_s_events_stand_behind_the_lab_s_on_each_kind_of_core() {
+        let selection = chosen("cpu/event=0xd1,name=hits/,faults,cpu_atom/event=1/").expect("nothing to refuse");
+        let orders = selection.orders();
+        assert_eq!(
+            orders.iter().map(|of| of.cpus.clone()).collect::<Vec<_>>(),
+            [vec![CpuId(0), CpuId(1)], vec![CpuId(2), CpuId(3)]]
+        );
+        let kinds = orders.iter().map(|of| match order(of, "hits") {
+            Order::Count(Event { family: Family::Own, attr, .. }) => attr.kind,
+            other => panic!("{other:?}"),
+        });
+        assert_eq!(kinds.collect::<Vec<_>>(), [4, 10]);
+        assert!(matches!(order(&orders[0], "faults"), Order::Count(Event { family: Family::Software, .. })));
+        assert!(matches!(
+            order(&orders[0], "cpu_atom/event=1/"),
+            Order::Refused { reading: Reading::Unsupported { .. }, .. }
+        ));
+        assert!(matches!(order(&orders[1], "cpu_atom/event=1/"), Order::Count(_)));
+        let last: Vec<&str> = orders[0].orders.iter().rev().take(3).map(Order::name).collect();
+        assert_eq!(last, ["cpu_atom/event=1/", "faults", "hits"]);
+    }
+
+    #[test]
+    fn what_stands_behind_a_user_s_name_is_recorded() {
+        let events = chosen("cpu/event=0xd1,name=hits/u,faults").expect("nothing to refuse").events();
+        let of = |name: &str| events.iter().filter(|event| event.name == name).collect::<Vec<_>>();
+        assert_eq!(of("hits").iter().map(|event| event.cpus.as_str()).collect::<Vec<_>>(), ["0-1", "2-3"]);
+        let hits = of("hits")[0];
+        assert_eq!((hits.shown.as_str(), hits.event.as_deref()), ("hits", Some("cpu/event=0xd1,name=hits/u")));
+        assert_eq!(hits.counts, "what the PMU cpu counts under event=0xd1, in user mode alone");
+        assert_eq!((hits.counted_by.as_str(), of("faults")[0].counted_by.as_str()), ("processor", "kernel"));
+    }
+
+    #[test]
+    fn the_first_mistake_is_told_with_its_position() {
+        for (list, index) in
+            [("r1,cache-mises", 1), ("r1,r2,r1", 2), ("instructions", 0), ("cpu/evnt=1/,cache-mises", 0)]
+        {
+            let error = chosen(list).expect_err(list);
+            assert_eq!(error.index, index, "{list}: {error}");
+            assert!(error.to_string().starts_with(&format!("event {index} of the list: ")), "{error}");
+        }
+    }
 }

@@ -2,21 +2,16 @@
 //! itself without opening anything.
 
 use crate::event::{Attr, Event, Family};
+use crate::names::{self, Generic, SOFTWARE, TRACEPOINT};
 use crate::selection::{Choice, Meaning, Order};
 use host::{Root, TracepointError};
 use plan::CountedBy;
 use record::Reading;
 
-/// `type` of an event (perf_event_open(2), `linux/perf_event.h`).
-const SOFTWARE: u32 = 1;
-const TRACEPOINT: u32 = 2;
-
 /// A software event of perf's.
 struct SoftwareEvent {
     name: &'static str,
     perf: &'static str,
-    /// `PERF_COUNT_SW_*`.
-    config: u64,
     with_kernel: bool,
     counts: &'static str,
 }
@@ -25,14 +20,12 @@ const SOFTWARE_EVENTS: [SoftwareEvent; 4] = [
     SoftwareEvent {
         name: "context_switches",
         perf: "context-switches",
-        config: 3,
         with_kernel: true,
         counts: "times the worker was taken off its CPU, by itself or by others",
     },
     SoftwareEvent {
         name: "cpu_migrations",
         perf: "cpu-migrations",
-        config: 4,
         with_kernel: true,
         counts: "times the worker began to run on another CPU: a pinned one has 0",
     },
@@ -41,14 +34,12 @@ const SOFTWARE_EVENTS: [SoftwareEvent; 4] = [
     SoftwareEvent {
         name: "page_faults",
         perf: "page-faults",
-        config: 2,
         with_kernel: false,
         counts: "faults taken by the worker's own instructions, minor and major",
     },
     SoftwareEvent {
         name: "task_clock",
         perf: "task-clock",
-        config: 1,
         with_kernel: false,
         counts: "nanoseconds the worker was on a CPU, in user and kernel mode",
     },
@@ -132,7 +123,9 @@ pub(crate) fn is_kernel_s(event: &Event) -> bool {
 }
 
 fn software(event: &SoftwareEvent) -> Choice {
-    let attr = Attr::user(SOFTWARE, event.config);
+    let Generic { kind, config } =
+        names::generic(event.perf).expect("a name of perf's, which a test of names.rs holds");
+    let attr = Attr::user(kind, config);
     let attr = if event.with_kernel { attr.with_kernel() } else { attr };
     Choice {
         meaning: meaning(event.name, Some(event.perf.to_owned()), event.counts, "perf_event_open(2)"),

@@ -13,7 +13,6 @@ mod pmu;
 mod root;
 mod stolen;
 mod topology;
-mod tracefs;
 mod tracepoint;
 
 pub use cgroup::{Throttled, ThrottledError, throttled};
@@ -26,8 +25,7 @@ pub use pmu::{Format, Pmu, Word, core_pmu, core_pmus, pmu, pmu_names, pmus};
 pub use root::Root;
 pub use stolen::{CpuTicks, stolen_ns, stolen_ticks};
 pub use topology::{HostError, topology, topology_with};
-pub use tracefs::{NoTracepoint, tracepoint};
-pub use tracepoint::{TracepointError, tracepoint_id};
+pub use tracepoint::{TracepointError, tracepoint_id, tracepoints};
 
 #[cfg(test)]
 mod fixture;

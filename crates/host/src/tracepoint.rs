@@ -82,13 +82,25 @@ pub fn tracepoint_id(root: &Root, system: &str, event: &str) -> Result<u64, Trac
     Err(TracepointError::NotMounted)
 }
 
+/// The names that tracefs lists: of systems, or of one system's tracepoints. Sorted; empty where there are none to be
+/// read.
+pub fn tracepoints(root: &Root, system: Option<&str>) -> Vec<String> {
+    let within = |mount: &str| {
+        let folder = system.map_or(format!("{mount}/events"), |system| format!("{mount}/events/{system}"));
+        // Beside the folders lie switches such as `enable`.
+        let is_folder = |name: &String| root.path(&format!("{folder}/{name}")).is_dir();
+        root.names(&folder).into_iter().filter(is_folder).collect::<Vec<_>>()
+    };
+    TRACEFS.iter().map(|mount| within(mount)).find(|names| !names.is_empty()).unwrap_or_default()
+}
+
 fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{TracepointError, tracepoint_id};
+    use super::{TracepointError, tracepoint_id, tracepoints};
     use crate::fixture::Fixture;
 
     const FUTEX: &str = "events/syscalls/sys_enter_futex/id";
@@ -132,5 +144,20 @@ mod tests {
             let seen = tracepoint_id(&fixture.root(), system, event);
             assert!(matches!(seen, Err(TracepointError::Missing(..))), "{system}:{event} {seen:?}");
         }
+    }
+
+    #[test]
+    fn what_there_is_is_listed_without_the_switches_beside_it() {
+        for place in ["sys/kernel/tracing", "sys/kernel/debug/tracing"] {
+            let fixture = Fixture::new()
+                .file(&format!("{place}/events/enable"), "0\n")
+                .file(&format!("{place}/events/sched/filter"), "none\n")
+                .file(&format!("{place}/events/sched/sched_waking/id"), "373\n")
+                .file(&format!("{place}/events/sched/sched_switch/id"), "372\n")
+                .file(&format!("{place}/events/irq/irq_handler_exit/id"), "120\n");
+            assert_eq!(tracepoints(&fixture.root(), None), ["irq", "sched"], "{place}");
+            assert_eq!(tracepoints(&fixture.root(), Some("sched")), ["sched_switch", "sched_waking"], "{place}");
+        }
+        assert_eq!(tracepoints(&Fixture::new().root(), None), [""; 0]);
     }
 }

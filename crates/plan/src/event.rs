@@ -1,7 +1,9 @@
 //! What can be counted: the lab's own names, and a user's events in perf's spelling.
 
+mod list;
 mod parse;
 
+pub use list::{EVENTS_MAX, check_list, countable};
 pub use parse::EventSpecError;
 
 /// Who counts.

@@ -1,6 +1,7 @@
 //! perf's spelling of an event, read.
 
 use super::{EventForm, EventSpec, Modes, Term};
+use std::ops::Range;
 use std::str::FromStr;
 
 /// Why a text is no event: what is wrong with it, and how it would be right.
@@ -20,6 +21,9 @@ impl std::fmt::Display for EventSpecError {
 
 impl std::error::Error for EventSpecError {}
 
+/// Longest text of one event, bytes: the longest spellings of perf's own tests have half as many.
+const TEXT_BYTES_MAX: usize = 256;
+
 /// How every form is written.
 const GRAMMAR: &str = "write a name (cache-misses), PMU terms (cpu/event=0xd1,umask=0x01/), a raw code (r01d1) or a \
                        tracepoint (sched:sched_switch), with :u or :k behind it for one mode alone";
@@ -36,6 +40,12 @@ impl FromStr for EventSpec {
         if text.is_empty() {
             return wrong("an event without a name", GRAMMAR);
         }
+        if let Some(odd) = text.chars().find(|c| !matches!(c, ' ' | '!'..='~')) {
+            return wrong(format!("{odd:?} is in no event's spelling"), GRAMMAR);
+        }
+        if text.len() > TEXT_BYTES_MAX {
+            return wrong("an event that is longer than any", format!("write it in {TEXT_BYTES_MAX} characters"));
+        }
         let (body, modes) = without_modifier(text)?;
         let (form, name) = form(body)?;
         Ok(EventSpec { text: text.to_owned(), form, name, modes })
@@ -48,18 +58,32 @@ impl EventSpec {
     /// # Errors
     /// [`EventSpecError`] for the first that is none.
     pub fn list(text: &str) -> Result<Vec<EventSpec>, EventSpecError> {
-        split(text).into_iter().map(str::parse).collect()
+        EventSpec::each_of(text).map(|(_, event)| event).collect()
+    }
+
+    /// The same, each with the bytes of `text` that it stands in, white space left out; an event that is none does not
+    /// end the list.
+    pub fn each_of(text: &str) -> impl Iterator<Item = (Range<usize>, Result<EventSpec, EventSpecError>)> {
+        split(text).into_iter().map(|range| {
+            let part = &text[range.clone()];
+            let start = range.start + (part.len() - part.trim_start().len());
+            (start..start + part.trim().len(), part.parse())
+        })
     }
 }
 
-/// Cuts at commas outside slashes.
-fn split(text: &str) -> Vec<&str> {
-    let mut inside = false;
-    text.split(|c: char| {
+/// The ranges between commas outside slashes.
+fn split(text: &str) -> Vec<Range<usize>> {
+    let (mut inside, mut start, mut parts) = (false, 0, Vec::new());
+    for (at, c) in text.char_indices() {
         inside ^= c == '/';
-        c == ',' && !inside
-    })
-    .collect()
+        if c == ',' && !inside {
+            parts.push(start..at);
+            start = at + 1;
+        }
+    }
+    parts.push(start..text.len());
+    parts
 }
 
 /// The event without its modifier. Behind slashes a colon may be left out; a tracepoint has a colon of its own.
@@ -214,6 +238,9 @@ mod tests {
         let texts: Vec<&str> = list.iter().map(|spec| spec.text.as_str()).collect();
         assert_eq!(texts, ["cycles", "cpu/event=1,umask=2/u", "sched:sched_switch"]);
         assert!(EventSpec::list("cycles,,r1").is_err());
+        let places: Vec<_> =
+            EventSpec::each_of("cs, r1 ,cpu/a,b=/,faults").map(|(place, e)| (place, e.is_ok())).collect();
+        assert_eq!(places, [(0..2, true), (4..6, true), (8..17, false), (18..24, true)]);
     }
 
     #[test]
@@ -233,6 +260,9 @@ mod tests {
             ("a b", "`a b`"),
             (":x", "no tracepoint"),
             ("cycles;rm", "`cycles;rm`"),
+            ("cycles\u{1b}[2J", "'\\u{1b}'"),
+            ("cyc\u{202e}les", "'\\u{202e}'"),
+            (&"x".repeat(257), "longer than any"),
         ] {
             let error = refused(text);
             assert!(error.what.contains(part) && !error.cure.is_empty(), "{text}: {error}");
