@@ -10,7 +10,8 @@ use plan::event::{COUNTERS, Modes};
 use plan::{CountedBy, CpuId, EventForm, EventSpec};
 use record::Reading;
 
-/// The kernel's own event for a name, on processors that the table does not know, and its spelling by perf.
+/// The kernel's own event for a name, in perf's spelling: for processors that the table does not know, and where there is
+/// no PMU.
 const GENERIC: [(&str, &str); 10] = [
     ("cycles", "cycles"),
     ("instructions", "instructions"),
