@@ -65,8 +65,8 @@ const TRACEPOINTS: [Tracepoint; 2] = [
         name: "tlb_flushes",
         system: "tlb",
         event: "tlb_flush",
-        counts: "TLB flushes while the worker was on its CPU: those it made, those it asked other CPUs for, and those \
-                 other CPUs asked of it",
+        counts: "TLB flushes while the worker was on its CPU: its own, its requests to other CPUs (one more each), and \
+                 those other CPUs asked of it",
     },
 ];
 

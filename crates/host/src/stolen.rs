@@ -35,7 +35,7 @@ pub fn stolen_ticks(root: &Root) -> Option<CpuTicks> {
 /// tick (10 ms where `sysconf(_SC_CLK_TCK)` is 100, as nearly everywhere); `None` where `/proc/stat` has no row for the
 /// CPU, or none with the column. A hypervisor that does not report it leaves 0.
 ///
-/// Costs the kernel a pass over all CPUs and interrupts: about 100 µs on a small machine, so never inside a window.
+/// Costs the kernel a pass over all CPUs and interrupts, 10 µs with two of them: not for inside a window.
 ///
 /// # References
 /// proc_stat(5); sysconf(3).
