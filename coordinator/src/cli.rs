@@ -59,6 +59,10 @@ pub(crate) struct RunOptions {
     /// CPUs of the headline role, one a worker (0,1), or a choice by name (spread, same-core, same-llc, cross-socket)
     #[arg(long, value_name = "LIST")]
     pub(crate) cpus: Option<String>,
+    /// Events to count beside the lab's own, in perf's spelling with commas between them, in place of the scenario's;
+    /// may be repeated. E.g. cache-misses:u,cpu/event=0xd1,umask=0x01,name=l1_hits/u,sched:sched_switch
+    #[arg(long, value_name = "LIST")]
+    pub(crate) events: Vec<String>,
     /// Seed of the arms' order, of random elements and of the intervals; a fresh one by default
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,

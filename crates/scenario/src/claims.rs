@@ -5,9 +5,9 @@ use crate::document::{Node, Table, quoted};
 use crate::outline::Outline;
 use crate::refusal::Problem;
 use crate::{read, words};
-use plan::event::{COUNTERS, is_counter};
+use plan::event::countable;
 use plan::expect::{Against, Expect, HostFact, Metric, Relation, Subject, Term, When};
-use plan::{Action, Arm, Baseline};
+use plan::{Action, Arm, Baseline, EventSpec};
 use std::ops::Range;
 
 const GRAMMAR: &str = "a claim reads: metric(arm) >= 3 * metric(arm), or metric(arm) <= 100";
@@ -17,12 +17,14 @@ pub(crate) struct Scope {
     arms: Vec<String>,
     roles: Vec<String>,
     locks: Vec<String>,
+    /// Names of counters: the lab's, and those of the user's events that look like names.
+    counters: Vec<String>,
     /// Names that look like a baseline's arm, and why there is no such arm.
     absent: Vec<(String, String)>,
 }
 
 impl Scope {
-    pub(crate) fn new(arms: &[Arm], outline: &Outline, baselines: Option<&[Baseline]>) -> Scope {
+    pub(crate) fn new(arms: &[Arm], outline: &Outline, baselines: Option<&[Baseline]>, events: &[EventSpec]) -> Scope {
         let mut names: Vec<String> = arms.iter().map(|arm| arm.name.clone()).collect();
         let mut absent = Vec::new();
         let left_out = |baseline| baselines.is_some_and(|chosen| !chosen.contains(&baseline));
@@ -54,7 +56,13 @@ impl Scope {
                 add(format!("unshared:{variant}"), why);
             }
         }
-        Scope { arms: names, roles: outline.roles.clone(), locks: outline.locks.clone(), absent }
+        let mut counters: Vec<String> = Vec::new();
+        for name in countable(events) {
+            if !counters.iter().any(|known| known == name) {
+                counters.push(name.to_owned());
+            }
+        }
+        Scope { arms: names, roles: outline.roles.clone(), locks: outline.locks.clone(), counters, absent }
     }
 }
 
@@ -156,13 +164,14 @@ impl<'a> ClaimReader<'a> {
     }
 
     fn metric(&mut self, name: &str, range: Range<usize>) -> Option<Metric> {
-        if let Some(metric) = name.parse().ok().filter(has_counter) {
+        let counters = &self.scope.counters;
+        if let Some(metric) = name.parse().ok().filter(|metric| has_counter(metric, counters)) {
             return Some(metric);
         }
-        let counters = COUNTERS.iter().flat_map(|(name, _)| [format!("{name}_per_op"), format!("{name}_per_second")]);
+        let of_counters = counters.iter().flat_map(|name| [format!("{name}_per_op"), format!("{name}_per_second")]);
         let of = |subject| Metric::names(subject).collect::<Vec<_>>();
         let named = [of(Subject::Role), of(Subject::Lock), of(Subject::Layout)].concat();
-        let known: Vec<String> = named.iter().map(|name| (*name).to_owned()).chain(counters).collect();
+        let known: Vec<String> = named.iter().map(|name| (*name).to_owned()).chain(of_counters).collect();
         let label = match words::nearest(name, &known) {
             Some(near) => format!("did you mean `{near}`?"),
             None => "not a metric".to_owned(),
@@ -170,7 +179,7 @@ impl<'a> ClaimReader<'a> {
         let cure = format!(
             "the metrics are {}, and COUNTER_per_op or COUNTER_per_second with a counter of {}",
             named.join(", "),
-            COUNTERS.map(|(name, _)| name).join(", "),
+            counters.join(", "),
         );
         self.refuse(range, format!("unknown metric {}", quoted(name)), &label, &cure)
     }
@@ -325,9 +334,9 @@ fn closing(text: &str) -> Option<usize> {
 }
 
 /// Whether a metric of a counter names one that there is.
-fn has_counter(metric: &Metric) -> bool {
+fn has_counter(metric: &Metric, counters: &[String]) -> bool {
     match metric {
-        Metric::CounterPerOp(counter) | Metric::CounterPerSecond(counter) => is_counter(counter),
+        Metric::CounterPerOp(counter) | Metric::CounterPerSecond(counter) => counters.contains(counter),
         _ => true,
     }
 }

@@ -11,6 +11,7 @@ mod case;
 mod claims;
 mod context;
 mod document;
+mod events;
 mod expand;
 mod loops;
 mod measure;
@@ -100,14 +101,19 @@ fn build(context: &mut Context, overrides: &[(String, String)]) -> Option<(Plan,
     let flags = expand::flags(context, overrides, &root, &outline);
     // The file's own arms, which claims may name, are judged under the flags' times: `--window 3s` makes room for a pass.
     let timed = with_flags(&root, flags.iter().filter(|flag| flag.setting.is_of_measure()));
-    let measure = measure::whole_run(context, &timed, &outline);
+    let asked = events::read(context, &timed);
+    let measure = measure::whole_run(context, &timed, &outline, &asked);
     let expansion = expand::read(context, &root, &outline);
     let arms = arms::build(context, &timed, &outline, &expansion);
     let (title, question) = (outline::line(context, &root, "title"), outline::line(context, &root, "question"));
     if !context.problems.is_empty() {
         return None;
     }
-    let expects = claims::read(context, &root, &claims::Scope::new(&arms, &outline, measure.baselines.as_deref()));
+    // A flag may have replaced the file's events, which the file's claims name all the same.
+    let countable =
+        [measure.events.clone(), events::read(context, &root).into_iter().map(|one| one.spec).collect()].concat();
+    let scope = claims::Scope::new(&arms, &outline, measure.baselines.as_deref(), &countable);
+    let expects = claims::read(context, &root, &scope);
     if !context.problems.is_empty() {
         return None;
     }
@@ -126,5 +132,5 @@ fn build(context: &mut Context, overrides: &[(String, String)]) -> Option<(Plan,
         arms,
         expects,
     };
-    Some((plan, Source::new(context.texts.clone(), root, &fixed)))
+    Some((plan, Source::new(context.texts.clone(), root, &fixed, asked)))
 }

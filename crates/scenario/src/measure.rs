@@ -2,6 +2,7 @@
 
 use crate::context::Context;
 use crate::document::{Node, Table, Value, quoted};
+use crate::events::Asked;
 use crate::outline::Outline;
 use crate::refusal::Problem;
 use crate::words;
@@ -14,8 +15,8 @@ const REPETITIONS_DEFAULT: Repetitions = Repetitions::Fixed(10);
 const PRECISION_DEFAULT: f64 = 0.05;
 const BUDGET_DEFAULT: Nanos = Nanos(20_000_000_000);
 
-/// What holds for every arm.
-pub(crate) fn whole_run(context: &mut Context, root: &Table, outline: &Outline) -> Measure {
+/// What holds for every arm; its `events` have been read.
+pub(crate) fn whole_run(context: &mut Context, root: &Table, outline: &Outline, events: &[Asked]) -> Measure {
     let get = |key| root.get("measure").and_then(Node::table).and_then(|table| table.get(key));
     let why = "the time a run may take";
     Measure {
@@ -28,7 +29,7 @@ pub(crate) fn whole_run(context: &mut Context, root: &Table, outline: &Outline) 
             .unwrap_or(BUDGET_DEFAULT),
         baselines: get("baselines").and_then(|node| baselines(context, node)),
         headline_role: outline.headline,
-        events: Vec::new(),
+        events: events.iter().map(|one| one.spec.clone()).collect(),
     }
 }
 

@@ -21,7 +21,8 @@ pub const TOP: &[&str] = &[
     "expect",
 ];
 /// Keys of `[measure]`.
-pub const MEASURE: &[&str] = &["window", "warm_up", "repetitions", "precision", "budget", "baselines", "headline"];
+pub const MEASURE: &[&str] =
+    &["window", "warm_up", "repetitions", "precision", "budget", "baselines", "headline", "events"];
 /// Those of [`MEASURE`] that an arm can have its own of.
 pub const MEASURE_PER_ARM: &[&str] = &["window", "warm_up"];
 /// Keys of `[field.NAME]`.

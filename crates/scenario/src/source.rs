@@ -2,6 +2,7 @@
 
 use crate::context::{Place, Texts};
 use crate::document::{Node, Table, Value};
+use crate::events::Asked;
 use crate::expand::Expansion;
 use crate::refusal::{Problem, Refusal};
 use crate::schema::FILE_BYTES_MAX;
@@ -21,18 +22,25 @@ pub struct Source {
     root: Table,
     /// Paths that variants, the sweep or the command line set, with the places of the values.
     settings: Vec<(String, Place)>,
+    /// Where each of [`plan::Measure::events`] is written: one string may hold several.
+    events: Vec<Place>,
 }
 
 impl Source {
-    pub(crate) fn new(texts: Texts, root: Table, expansion: &Expansion) -> Source {
+    pub(crate) fn new(texts: Texts, root: Table, expansion: &Expansion, events: Vec<Asked>) -> Source {
         let settings = expansion.settings();
-        Source { path: texts.path.clone(), text: texts.file.clone(), texts, root, settings }
+        let events = events.into_iter().map(|one| one.place).collect();
+        Source { path: texts.path.clone(), text: texts.file.clone(), texts, root, settings, events }
     }
 
     /// The message for what binding to a machine refused: shows the value at `error.path`, or, where the path is not
     /// written out in the file, the nearest enclosing key that is. Variants, sweeps and flags that set the same path
-    /// are shown beside it.
+    /// are shown beside it. `measure.events.N` is the N-th of [`plan::Measure::events`], whichever string it stands in.
     pub fn refuse(&self, error: &BindError) -> Refusal {
+        if let Some(place) = self.event(&error.path) {
+            let problem = Problem::at(place, &*error.message).cure(&*error.cure);
+            return Refusal::new(self.texts.clone(), vec![problem]);
+        }
         let wanted = self.whole_where_set(&error.path);
         let set: Vec<&Place> =
             self.settings.iter().filter(|(path, _)| path == wanted).map(|(_, place)| place).collect();
@@ -53,6 +61,10 @@ impl Source {
             problem = problem.also(place, "also set here");
         }
         Refusal::new(self.texts.clone(), vec![problem])
+    }
+
+    fn event(&self, path: &str) -> Option<&Place> {
+        self.events.get(path.strip_prefix("measure.events.")?.parse::<usize>().ok()?)
     }
 
     /// The path without an index into a value that some arm sets: the value at fault may be that arm's, and is shown

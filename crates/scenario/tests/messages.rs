@@ -155,6 +155,28 @@ fn a_path_that_an_arm_sets_is_shown_there() {
     assert_eq!(blamed("role.counter.cpus", &[("cpus", "[7]")]), ": [7]");
 }
 
+/// Events are counted through, whichever string they stand in.
+#[test]
+fn an_event_found_wrong_on_this_machine_is_shown_alone() {
+    let blamed = |events: &str, path: &str, flags: &[(String, String)]| {
+        let text = format!("[measure]\nevents = {events}\n[[role]]\nname = 'a'\nloop = ['pause']\n");
+        let loaded = parse_with("lab.toml", &text, flags).unwrap_or_else(|refusal| panic!("{}", refusal.render(false)));
+        let shown = loaded.source.refuse(&bind_error(path)).render(false);
+        let lines: Vec<&str> = shown.lines().collect();
+        let marked = lines.iter().position(|line| line.contains('^')).unwrap_or_else(|| panic!("{shown}"));
+        let (from, to) = (lines[marked].find('^').unwrap_or(0), lines[marked].rfind('^').unwrap_or(0));
+        lines[marked - 1][from..=to].to_owned()
+    };
+    let events = "['faults,  cache-mises', 'r1']";
+    assert_eq!(blamed(events, "measure.events.0", &[]), "faults");
+    assert_eq!(blamed(events, "measure.events.1", &[]), "cache-mises");
+    assert_eq!(blamed(events, "measure.events.2", &[]), "r1");
+    let escaped = r#""\u00721,r2""#;
+    assert_eq!(blamed(escaped, "measure.events.1", &[]), escaped, "a text with escapes is shown whole");
+    let flag = [("measure.events".to_owned(), "[\"cs:k\", \"shed:x\"]".to_owned())];
+    assert_eq!(blamed(events, "measure.events.1", &flag), "shed:x");
+}
+
 /// What binding the smallest scenario with a lock and these steps says.
 fn unbalanced(steps: &str) -> String {
     let text = format!("[lock.m]\n[[role]]\nname = 'counter'\nloop = [{steps}]\n");

@@ -62,6 +62,24 @@ fn measure_keys_are_read() {
 }
 
 #[test]
+fn events_are_read_one_by_one_and_claims_name_those_that_have_names() {
+    let with = |events: &str, claim: &str| {
+        format!("[measure]\nevents = {events}\n{SMALLEST}[[expect]]\nclaim = '{claim} <= 1'\n")
+    };
+    let plan = parse(&with(
+        "['cache-misses, cpu/event=0xd1,umask=1,name=l1_hits/u', 'sched:sched_switch']",
+        "l1_hits_per_op(base)",
+    ));
+    let keys: Vec<&str> = plan.measure.events.iter().map(|event| event.key()).collect();
+    assert_eq!(keys, ["cache-misses", "l1_hits", "sched:sched_switch"]);
+    assert_eq!(plan.expects[0].left.metric, plan::expect::Metric::CounterPerOp("l1_hits".to_owned()));
+    assert_eq!(parse(&with("'faults'", "faults_per_second(base)")).measure.events.len(), 1, "one string will do");
+    assert_eq!(parse(SMALLEST).measure.events, []);
+    let flagged = parse_with(&with("'faults'", "faults_per_op(base)"), &[("measure.events", "[\"r1,r2\", \"r3\"]")]);
+    assert_eq!(flagged.measure.events.len(), 3, "the flag's, though the claim is on one of the file's");
+}
+
+#[test]
 fn every_step_is_read() {
     let plan = parse(
         "[lock.m]\n[field.s]\ntype = 'u8'\n[field.a]\ntype = 'u32'\ncount = 4\n\

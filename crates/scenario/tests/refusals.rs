@@ -72,7 +72,7 @@ fn unknown_key_with_a_near_one() {
   | ^^^^^ did you mean `window`?
   |
   = help: the keys of [measure] are `window`, `warm_up`, `repetitions`, `precision`, `budget`, `baselines`, \
-          `headline`"#,
+          `headline`, `events`"#,
     );
     assert_eq!(printed(&[("window =", "windw =")], &[]), expected);
 }
@@ -88,7 +88,7 @@ fn unknown_key_of_another_section() {
   |
   = help: TOML counts a key to the [section] above it: move it above the first [section]
   = help: the keys of [measure] are `window`, `warm_up`, `repetitions`, `precision`, `budget`, `baselines`, \
-          `headline`"#,
+          `headline`, `events`"#,
     );
     assert_eq!(printed(&[("window = \"10ms\"", "window = \"10ms\"\noversubscribe = true")], &[]), expected);
 }
@@ -1369,9 +1369,12 @@ fn claim_of_an_unknown_metric() {
    = help: the metrics are ns_per_op, ops_per_second, fairness_jain, contention_solo, contention_unshared, \
            latency_p50_ns, latency_p99_ns, latency_p999_ns, latency_max_ns, contended_share, handoffs_per_op, \
            wait_p50_ns, wait_p99_ns, wait_p999_ns, wait_max_ns, hold_p50_ns, hold_p99_ns, hold_p999_ns, hold_max_ns, \
-           bytes, and COUNTER_per_op or COUNTER_per_second with a counter of l1d_loads, l1d_load_misses, llc_loads, \
-           llc_load_misses, cache_references, cache_misses, cycles, instructions, stalled_cycles, dtlb_load_misses, \
-           context_switches, cpu_migrations, page_faults, task_clock"#,
+           bytes, and COUNTER_per_op or COUNTER_per_second with a counter of cycles, instructions, stalled_cycles, \
+           l1d_loads, l1d_load_misses, transfers_cluster, transfers_local, transfers_remote, transfers_write, \
+           l1d_invalidations, upgrades, llc_loads, llc_load_misses, cache_references, cache_misses, \
+           dtlb_load_misses, context_switches, context_switches_voluntary, context_switches_involuntary, \
+           cpu_migrations, page_faults, page_faults_major, task_clock, futex_calls, tlb_flushes, stolen_ns, \
+           throttled_ns"#,
     );
     assert_eq!(
         printed(
@@ -1394,9 +1397,12 @@ fn claim_of_an_unknown_counter() {
    = help: the metrics are ns_per_op, ops_per_second, fairness_jain, contention_solo, contention_unshared, \
            latency_p50_ns, latency_p99_ns, latency_p999_ns, latency_max_ns, contended_share, handoffs_per_op, \
            wait_p50_ns, wait_p99_ns, wait_p999_ns, wait_max_ns, hold_p50_ns, hold_p99_ns, hold_p999_ns, hold_max_ns, \
-           bytes, and COUNTER_per_op or COUNTER_per_second with a counter of l1d_loads, l1d_load_misses, llc_loads, \
-           llc_load_misses, cache_references, cache_misses, cycles, instructions, stalled_cycles, dtlb_load_misses, \
-           context_switches, cpu_migrations, page_faults, task_clock"#,
+           bytes, and COUNTER_per_op or COUNTER_per_second with a counter of cycles, instructions, stalled_cycles, \
+           l1d_loads, l1d_load_misses, transfers_cluster, transfers_local, transfers_remote, transfers_write, \
+           l1d_invalidations, upgrades, llc_loads, llc_load_misses, cache_references, cache_misses, \
+           dtlb_load_misses, context_switches, context_switches_voluntary, context_switches_involuntary, \
+           cpu_migrations, page_faults, page_faults_major, task_clock, futex_calls, tlb_flushes, stolen_ns, \
+           throttled_ns"#,
     );
     assert_eq!(
         printed(
@@ -1712,13 +1718,15 @@ fn syntax_text_without_quotes() {
 
 #[test]
 fn several_at_once() {
-    let expected = r#"error: unknown key `windw` in [measure]
+    let expected = unfolded(
+        r#"error: unknown key `windw` in [measure]
  --> lab.toml:5:1
   |
 5 | windw = "10ms"
   | ^^^^^ did you mean `window`?
   |
-  = help: the keys of [measure] are `window`, `warm_up`, `repetitions`, `precision`, `budget`, `baselines`, `headline`
+  = help: the keys of [measure] are `window`, `warm_up`, `repetitions`, `precision`, `budget`, `baselines`, `headline`, \
+          `events`
 
 error: `workers` cannot be 0
   --> lab.toml:28:11
@@ -1726,7 +1734,8 @@ error: `workers` cannot be 0
 28 | workers = 0
    |           ^ not within 1 to 1024
    |
-   = help: write a number from 1 to 1024: each is a process pinned to a CPU"#;
+   = help: write a number from 1 to 1024: each is a process pinned to a CPU"#,
+    );
     assert_eq!(
         printed(
             &[("window = \"10ms\"", "windw = \"10ms\""), ("workers = 2", "workers = 0"), ("pad = 64", "pad = 65")],
@@ -1794,4 +1803,78 @@ fn flag_of_an_unknown_role() {
          more"#,
     );
     assert_eq!(printed(&[], &[("role.countr.workers", "1")]), expected);
+}
+
+#[test]
+fn events_that_are_none() {
+    let expected = r#"error: unknown modifier `p` of `cycles:p`
+ --> lab.toml:8:36
+  |
+8 | events = ["cache-misses, faults", "cycles:p,r1"]
+  |                                    ^^^^^^^^
+  |
+  = help: a worker counts in user mode (:u), in the kernel (:k) or in both (nothing)"#;
+    let events = "repetitions = 4\nevents = [\"cache-misses, faults\", \"cycles:p,r1\"]";
+    assert_eq!(printed(&[("repetitions = 4", events)], &[]), expected);
+}
+
+#[test]
+fn an_event_in_the_list_twice() {
+    let expected = r#"error: two events would be called `faults`
+ --> lab.toml:8:22
+  |
+8 | events = "faults,r1, faults"
+  |                      ^^^^^^
+  |
+  = help: keep one, or name them apart with name=, as in cpu/event=0xd1,umask=0x01,name=l1_hits/"#;
+    assert_eq!(printed(&[("repetitions = 4", "repetitions = 4\nevents = \"faults,r1, faults\"")], &[]), expected);
+}
+
+#[test]
+fn an_event_that_every_run_counts() {
+    let expected = r#"error: `instructions` is counted by every run, in user mode
+ --> lab.toml:8:12
+  |
+8 | events = ['instructions']
+  |            ^^^^^^^^^^^^
+  |
+  = help: leave it out; with a modifier it is another event (instructions:k)"#;
+    assert_eq!(printed(&[("repetitions = 4", "repetitions = 4\nevents = ['instructions']")], &[]), expected);
+}
+
+#[test]
+fn events_of_the_wrong_type() {
+    let expected = r#"error: `events` is an integer
+ --> lab.toml:8:11
+  |
+8 | events = [7]
+  |           ^ expected an event of perf's, or several
+  |
+  = help: write events = ["cache-misses", "cpu/event=0xd1,umask=0x1,name=l1_hits/"]"#;
+    assert_eq!(printed(&[("repetitions = 4", "repetitions = 4\nevents = [7]")], &[]), expected);
+}
+
+#[test]
+fn a_flag_of_events_that_are_none() {
+    let expected = r#"error: `cpu/event=1` needs two slashes
+ |
+ | --events "cpu/event=1"
+ |           ^^^^^^^^^^^
+ |
+ = help: write PMU/term,term=value/"#;
+    assert_eq!(printed(&[], &[("measure.events", "\"cpu/event=1\"")]), expected);
+}
+
+#[test]
+fn claim_on_an_event_without_a_name() {
+    let edits = [
+        ("repetitions = 4", "repetitions = 4\nevents = [\"cpu/event=1,name=l1_hits/\"]"),
+        ("ns_per_op(packed) >= 3 * ns_per_op(padded)", "l1_hit_per_op(packed) >= 3"),
+    ];
+    let message = printed(&edits, &[]);
+    assert!(
+        message.contains("did you mean `l1_hits_per_op`?") && message.contains("throttled_ns, l1_hits"),
+        "{message}"
+    );
+    assert!(!message.contains("l1_hits, l1_hits"), "{message}");
 }

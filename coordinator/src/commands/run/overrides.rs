@@ -28,8 +28,18 @@ fn overrides(options: &RunOptions) -> Vec<(String, String)> {
         ("measure.window", options.window.as_ref().map(quoted)),
         ("workers", options.workers.map(|workers| workers.to_string())),
         ("cpus", options.cpus.as_ref().map(cpus)),
+        ("measure.events", events(&options.events)),
     ];
     flags.into_iter().filter_map(|(path, value)| Some((path.to_owned(), value?))).collect()
+}
+
+/// One text as it is, several as a list.
+fn events(lists: &[String]) -> Option<String> {
+    match lists {
+        [] => None,
+        [only] => Some(format!("{only:?}")),
+        several => Some(format!("{several:?}")),
+    }
 }
 
 /// `--only` is the command line's, everything else the file's. Where CPUs are refused, who limits them is told.
@@ -78,5 +88,7 @@ mod tests {
         assert_eq!(of(&["--cpus", "0,1", "--workers", "2"]), [pair("workers", "2"), pair("cpus", "[0,1]")]);
         assert_eq!(of(&["--cpus", "spread"]), [pair("cpus", "\"spread\"")]);
         assert_eq!(of(&["--window", "50ms"]), [pair("measure.window", "\"50ms\"")]);
+        assert_eq!(of(&["--events", "r1,cs"]), [pair("measure.events", "\"r1,cs\"")]);
+        assert_eq!(of(&["--events", "r1", "--events", "cs"]), [pair("measure.events", "[\"r1\", \"cs\"]")]);
     }
 }
