@@ -43,6 +43,36 @@ pub struct Needs {
 }
 
 impl Finding {
+    /// A check that is as it should be.
+    pub(crate) fn ok(name: &str, seen: impl Into<String>, why: impl Into<String>) -> Finding {
+        Finding::judged(CheckState::Ok, name, seen.into(), why.into())
+    }
+
+    /// A check on something that disturbs or misleads.
+    pub(crate) fn warn(name: &str, seen: impl Into<String>, why: impl Into<String>) -> Finding {
+        Finding::judged(CheckState::Warn, name, seen.into(), why.into())
+    }
+
+    /// A check on something that this machine lacks or does not say.
+    pub(crate) fn missing(name: &str, seen: impl Into<String>, why: impl Into<String>) -> Finding {
+        Finding::judged(CheckState::Missing, name, seen.into(), why.into())
+    }
+
+    fn judged(state: CheckState, name: &str, seen: String, why: String) -> Finding {
+        Finding { check: Check { name: name.to_owned(), state, seen, why, cure: None }, spoils: Spoils::Nothing }
+    }
+
+    /// The same, with what changes it.
+    pub(crate) fn cured_by(mut self, cure: impl Into<String>) -> Finding {
+        self.check.cure = Some(cure.into());
+        self
+    }
+
+    /// The same, spoiling some runs.
+    pub(crate) fn spoiling(self, spoils: Spoils) -> Finding {
+        Finding { spoils, ..self }
+    }
+
     /// Whether this spoils a run with these needs.
     pub fn spoils(&self, needs: &Needs) -> bool {
         self.check.state != CheckState::Ok
@@ -61,19 +91,15 @@ impl Finding {
 mod tests {
     use super::*;
 
-    fn finding(state: CheckState, spoils: Spoils) -> Finding {
-        let text = || "text".to_owned();
-        Finding { check: Check { name: text(), state, seen: text(), why: text(), cure: None }, spoils }
-    }
-
     #[test]
     fn a_check_spoils_only_the_runs_that_it_concerns_and_none_where_it_is_well() {
         let needs = Needs { cpus: vec![CpuId(2)], workers: 2, segment_bytes: 8_192, hardware_counts: false };
-        let of = |spoils| finding(CheckState::Warn, spoils).spoils(&needs);
+        let of = |spoils| Finding::warn("name", "seen", "why").spoiling(spoils).spoils(&needs);
         assert!(of(Spoils::EveryRun) && of(Spoils::On(vec![CpuId(1), CpuId(2)])));
         assert!(of(Spoils::MoreWorkersThan(1.5)) && of(Spoils::SegmentsOver(4_096)));
         assert!(!of(Spoils::Nothing) && !of(Spoils::On(vec![CpuId(1)])) && !of(Spoils::HardwareCounts));
         assert!(!of(Spoils::MoreWorkersThan(2.0)) && !of(Spoils::SegmentsOver(8_192)));
-        assert!(!finding(CheckState::Ok, Spoils::EveryRun).spoils(&needs));
+        assert!(!Finding::ok("name", "seen", "why").spoiling(Spoils::EveryRun).spoils(&needs));
+        assert!(Finding::missing("name", "seen", "why").spoiling(Spoils::EveryRun).spoils(&needs));
     }
 }

@@ -30,3 +30,6 @@ pub fn examine(patient: &Patient<'_>) -> Vec<Finding> {
     let themes = [counting::findings, hardware::findings, noise::findings, limits::findings];
     themes.iter().flat_map(|theme| theme(patient)).collect()
 }
+
+#[cfg(test)]
+mod fixture;
