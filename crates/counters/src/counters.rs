@@ -94,6 +94,12 @@ impl Counters {
         self.noted.read_into(&mut readings);
         readings
     }
+
+    /// Into how many groups the processor's events had to be split: those of one are counted together, several take
+    /// turns. 0 where the processor counts none of them.
+    pub fn hardware_groups(&self) -> usize {
+        self.hardware.len()
+    }
 }
 
 /// Whether the cores have a PMU: one of the lab's events opened, or was refused for another reason than that nobody counts

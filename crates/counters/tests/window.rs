@@ -60,6 +60,18 @@ fn orders() -> Vec<Order> {
     selection.orders().remove(0).orders
 }
 
+#[test]
+fn groups_are_those_of_the_processor_s_events_alone() {
+    let of_processor = |order: &Order| matches!(order, Order::Count(event) if event.is_hardware());
+    let (processor, kernel): (Vec<Order>, Vec<Order>) = orders().into_iter().partition(of_processor);
+    assert_eq!(Counters::open(&kernel).hardware_groups(), 0);
+    let mut counters = Counters::open(&processor);
+    let closed = |reading: &Reading| matches!(reading, Reading::Unsupported { .. } | Reading::Denied { .. });
+    let (groups, readings) = (counters.hardware_groups(), counters.read());
+    let open = processor.iter().filter(|order| !closed(&readings[order.name()])).count();
+    assert!(groups <= open && (groups == 0) == (open == 0), "{groups} groups of {open} events");
+}
+
 /// The count, or `None` with a line that says why this machine skips the test.
 fn counted(readings: &CounterReadings, name: &str) -> Option<u64> {
     match &readings[name] {

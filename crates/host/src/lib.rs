@@ -3,29 +3,53 @@
 //! Everything is read below a [`Root`], which tests replace by a folder of their own.
 #![forbid(unsafe_code)]
 
+mod address_space;
+mod cache;
 mod cgroup;
+mod clock_source;
+mod cmdline;
 mod cpu_identity;
 mod cpu_list;
 mod facts;
+mod frequency;
 mod hypervisor;
+mod idle;
 mod limits;
 mod pmu;
 mod root;
+mod seccomp;
+mod smt;
 mod stolen;
+mod tlb;
 mod topology;
 mod tracepoint;
+mod tracing;
+mod vulnerabilities;
+mod watchdog;
 
+pub use address_space::{SpaceIds, space_ids};
+pub use cache::{Cache, data_caches};
 pub use cgroup::{Throttled, ThrottledError, throttled};
+pub use clock_source::{ClockSource, clock_source};
+pub use cmdline::kernel_parameter;
 pub use cpu_identity::{CpuIdentity, cpu_identity};
 pub use cpu_list::{format_cpu_list, parse_cpu_list};
 pub use facts::{Facts, facts, perf_event_paranoid};
+pub use frequency::{Driver, Scaling, Turbo, scaling, turbo};
 pub use hypervisor::hypervisor;
+pub use idle::{IdleState, idle_driver, idle_states};
 pub use limits::{Privileges, cpuset_of_self, privileges};
 pub use pmu::{Format, Pmu, Word, core_pmu, core_pmus, pmu, pmu_names, pmus};
 pub use root::Root;
+pub use seccomp::{Seccomp, seccomp};
+pub use smt::{Smt, smt};
 pub use stolen::{CpuTicks, stolen_ns, stolen_ticks};
+pub use tlb::{DataTlb, Entries, data_tlb};
 pub use topology::{HostError, topology, topology_with};
 pub use tracepoint::{TracepointError, tracepoint_id, tracepoints};
+pub use tracing::{Tracing, tracing};
+pub use vulnerabilities::{Vulnerability, vulnerabilities};
+pub use watchdog::nmi_watchdog;
 
 #[cfg(test)]
 mod fixture;

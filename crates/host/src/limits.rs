@@ -3,6 +3,7 @@
 use crate::cgroup::{ancestors, cgroup_of};
 use crate::facts::row;
 use crate::root::Root;
+use crate::seccomp::{Seccomp, seccomp};
 
 /// CAP_SYS_ADMIN and CAP_PERFMON (capabilities(7), `linux/capability.h`): either lifts perf's paranoid level.
 const PERF_CAPABILITIES: u64 = 1 << 21 | 1 << 38;
@@ -22,8 +23,7 @@ pub fn privileges(root: &Root) -> Privileges {
     let effective = row(&status, "CapEff").and_then(|hex| u64::from_str_radix(hex, 16).ok()).unwrap_or(0);
     Privileges {
         may_ignore_paranoid: effective & PERF_CAPABILITIES != 0,
-        // prctl(2), PR_GET_SECCOMP: 0 off, 1 strict, 2 filter.
-        seccomp_filter: row(&status, "Seccomp") == Some("2"),
+        seccomp_filter: seccomp(root) == Some(Seccomp::Filter),
     }
 }
 
