@@ -9,18 +9,16 @@ use record::CheckState;
 /// two cores of one socket, both in question, and no file at all.
 pub(crate) struct Fixture {
     folder: tempfile::TempDir,
+    root: Root,
     topology: Topology,
     cpus: Vec<CpuId>,
 }
 
 impl Fixture {
     pub(crate) fn new() -> Fixture {
-        Fixture {
-            folder: tempfile::tempdir().expect("a temporary folder"),
-            topology: Topology { cpus: vec![] },
-            cpus: vec![],
-        }
-        .cores(2)
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let root = Root::at(folder.path());
+        Fixture { folder, root, topology: Topology { cpus: vec![] }, cpus: vec![] }.cores(2)
     }
 
     pub(crate) fn file(self, path: &str, text: &str) -> Fixture {
@@ -49,13 +47,13 @@ impl Fixture {
         self
     }
 
-    pub(crate) fn root(&self) -> Root {
-        Root::at(self.folder.path())
+    pub(crate) fn patient(&self) -> Patient<'_> {
+        Patient { root: &self.root, topology: &self.topology, cpus: &self.cpus }
     }
 
     /// What `theme` finds on this machine.
     pub(crate) fn findings(&self, theme: impl Fn(&Patient<'_>) -> Vec<Finding>) -> Vec<Finding> {
-        theme(&Patient { root: &self.root(), topology: &self.topology, cpus: &self.cpus })
+        theme(&self.patient())
     }
 
     /// The check called `name` among what `theme` finds, which must be well formed.
