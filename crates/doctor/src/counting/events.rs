@@ -66,7 +66,7 @@ pub(super) fn perf_counts(kinds: &[Kind]) -> Option<bool> {
 
 /// The names of the cores' counting units; none where the machine has no PMU.
 pub(super) fn core_units(root: &Root) -> Vec<String> {
-    host::core_pmu_names(root)
+    host::core_pmus(root).into_iter().map(|unit| unit.name).collect()
 }
 
 /// The hardware that counts.
