@@ -52,6 +52,11 @@ fn tallies<'a>(kinds: &'a [Kind], counted_by: &str) -> Vec<Tally<'a>> {
     answers(kinds).map(of).filter(|tally| tally.total() > 0).collect()
 }
 
+/// Whether this process may not count what somebody could.
+fn may_not(tally: &Tally<'_>) -> bool {
+    tally.not.iter().any(|(_, reading)| matches!(reading, Reading::Denied { .. }))
+}
+
 /// Whether anything was counted that the processor counts.
 fn counts(kinds: &[Kind]) -> bool {
     tallies(kinds, PROCESSOR).iter().any(|tally| !tally.counted.is_empty())
@@ -73,11 +78,10 @@ pub(super) fn core_units(root: &Root) -> Vec<String> {
 pub(super) fn pmu(root: &Root, kinds: &[Kind]) -> Finding {
     let names = core_units(root).join(", ");
     let why = "the processor's counters show why a layout is slow, beside the times that show that it is";
-    let denied = |tally: &Tally<'_>| tally.not.iter().any(|(_, reading)| matches!(reading, Reading::Denied { .. }));
     match (counts(kinds), names.is_empty()) {
         (true, false) => Finding::ok("pmu", format!("{names}, and counts"), why),
         (true, true) => Finding::ok("pmu", "counts, though /sys names none", why),
-        (false, false) if tallies(kinds, PROCESSOR).iter().any(denied) => {
+        (false, false) if tallies(kinds, PROCESSOR).iter().any(may_not) => {
             Finding::ok("pmu", format!("{names}, closed to this process"), why)
         }
         (false, false) => {
@@ -99,9 +103,16 @@ fn absent(root: &Root) -> String {
 pub(super) fn hardware_events(root: &Root, kinds: &[Kind]) -> Finding {
     let why = "what the processor counted stands beside what the model says, and tells the cause of a time";
     let found = summary("hardware_events", kinds, PROCESSOR, why);
-    // Without a PMU, that check spoils what this one would.
-    let closed = !counts(kinds) && !core_units(root).is_empty();
-    if closed { found.spoiling(Spoils::HardwareCounts) } else { found }
+    let refused = tallies(kinds, PROCESSOR).iter().any(may_not);
+    match (counts(kinds), core_units(root).is_empty()) {
+        (true, _) => found,
+        (false, false) => found.spoiling(Spoils::HardwareCounts),
+        // The check of the PMU spoils what this one would, and one reason for all is enough.
+        (false, true) if !refused && found.check.seen.starts_with("none") => {
+            Finding::missing("hardware_events", found.check.seen, format!("{why}; without a PMU nobody counts it"))
+        }
+        (false, true) => found,
+    }
 }
 
 /// The kernel's events in one line.

@@ -63,6 +63,7 @@ fn a_missing_pmu_is_one_line_with_its_consequence() {
     let events = check(&fixture, &kinds, "hardware_events");
     assert_eq!((events.check.state, events.check.seen.as_str()), (Missing, "none of 2"));
     assert_eq!(events.spoils, Spoils::Nothing, "the PMU's check has said so");
+    assert!(events.check.why.ends_with("without a PMU nobody counts it"), "{events:?}");
     assert!(fixture.findings(|patient| judged(patient, &kinds)).iter().all(|f| f.check.name != "counter_groups"));
 }
 
@@ -96,6 +97,8 @@ fn what_this_process_may_not_count_has_its_cure() {
     assert_eq!((events.check.state, &events.spoils), (Missing, &Spoils::HardwareCounts));
     assert_eq!(events.check.cure.as_deref(), Some("sudo sysctl x=2"));
     assert!(events.check.why.ends_with("; kernel.perf_event_paranoid is 3"), "{events:?}");
+    let hidden = check(&Fixture::new(), &kinds, "hardware_events").check;
+    assert!(hidden.cure.is_some(), "whether there is one shows once this process may ask: {hidden:?}");
     let nothing = check(&with_pmu(), &hardware(&[("cycles", lacking())], 0), "pmu");
     assert_eq!((nothing.check.state, nothing.spoils), (Warn, Spoils::HardwareCounts));
 }
