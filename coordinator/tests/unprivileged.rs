@@ -196,8 +196,8 @@ mod filter {
         };
         let install = move || {
             let filter = sock_fprog { len: program.len() as u16, filter: program.as_ptr().cast_mut() };
-            // SAFETY: `filter` and the program that it points to live across the calls; the kernel copies both and writes
-            // to neither. Without new privileges anyone may filter itself.
+            // SAFETY: `filter` and the program that it points to live across the calls; the kernel copies both and
+            // writes to neither. Without new privileges anyone may filter itself.
             let done = unsafe {
                 prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0
             };

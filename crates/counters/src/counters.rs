@@ -12,9 +12,9 @@ use nix::errno::Errno;
 use record::{CounterReadings, Reading};
 
 /// What a worker was told to count, open on the calling thread as far as this machine allows, and standing still
-/// outside [`enable`](Counters::enable) .. [`disable`](Counters::disable). What the kernel keeps for every thread without
-/// being told is noted beside it: context switches of both kinds and major faults for the same window, and the time
-/// taken from the CPU and the cgroup, for the stretch between two calls of [`around`](Counters::around).
+/// outside [`enable`](Counters::enable) .. [`disable`](Counters::disable). What the kernel keeps for every thread
+/// without being told is noted beside it: context switches of both kinds and major faults for the same window, and the
+/// time taken from the CPU and the cgroup, for the stretch between two calls of [`around`](Counters::around).
 ///
 /// Counts the thread that opened it: threads begun later are not counted.
 pub struct Counters {
@@ -56,9 +56,9 @@ impl Counters {
         Counters { refused, software: software.groups, hardware: hardware.groups, noted: Noted::new(ledger) }
     }
 
-    /// Notes what the hypervisor has taken from this thread's CPU and a quota from its cgroup. Call it twice: before the
-    /// warm-up, and after all have left the window; it reads files, which takes 30 µs on two CPUs and more on many, and
-    /// allocates, so never inside. A later call takes the second one's place.
+    /// Notes what the hypervisor has taken from this thread's CPU and a quota from its cgroup. Call it twice: before
+    /// the warm-up, and after all have left the window; it reads files, which takes 30 µs on two CPUs and more on many,
+    /// and allocates, so never inside. A later call takes the second one's place.
     pub fn around(&mut self) {
         self.noted.around();
     }
@@ -80,9 +80,9 @@ impl Counters {
         self.noted.disable();
     }
 
-    /// A reading for every order and for everything noted, over the windows so far. Call it after [`Counters::disable`]; it
-    /// allocates. Values that the hardware had to share are scaled by `time_enabled_ns / time_running_ns`, which
-    /// assumes that the loop did the same while they were not counted.
+    /// A reading for every order and for everything noted, over the windows so far. Call it after
+    /// [`Counters::disable`]; it allocates. Values that the hardware had to share are scaled by `time_enabled_ns /
+    /// time_running_ns`, which assumes that the loop did the same while they were not counted.
     ///
     /// # Panics
     /// Where the kernel contradicts itself (a group that ran for longer than it was enabled): a bug of the kernel's.

@@ -9,10 +9,10 @@ use crate::software;
 
 /// One instance of each event that the kernel counts, open on the thread that made it and never enabled.
 ///
-/// The kernel switches its code for software events and tracepoints on with the first user on the machine and off
-/// with the last; switching a tracepoint off waits until no CPU can still be in it, which takes 80 ms where opening takes
-/// one. Without this every repetition's last worker would wait so long at its end. Workers that were never told of it count the
-/// same.
+/// The kernel switches its code for software events and tracepoints on with the first user on the machine and off with
+/// the last; switching a tracepoint off waits until no CPU can still be in it, which takes 80 ms where opening takes
+/// one. Without this every repetition's last worker would wait so long at its end. Workers that were never told of it
+/// count the same.
 ///
 /// Events of the processor are not held: they have no such cost.
 ///

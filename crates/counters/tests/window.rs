@@ -139,8 +139,8 @@ fn futex_calls_are_counted_in_the_window_alone() {
     let word = std::sync::atomic::AtomicU32::new(0);
     let wake = |calls: usize| {
         for _ in 0..calls {
-            // SAFETY: FUTEX_WAKE takes the address of a word, which lives for the whole test, and reads nothing else; it
-            // wakes nobody, since nobody waits.
+            // SAFETY: FUTEX_WAKE takes the address of a word, which lives for the whole test, and reads nothing else;
+            // it wakes nobody, since nobody waits.
             let woken = unsafe {
                 nix::libc::syscall(nix::libc::SYS_futex, word.as_ptr(), nix::libc::FUTEX_WAKE, 1, 0_usize, 0_usize, 0)
             };

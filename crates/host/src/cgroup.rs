@@ -11,8 +11,8 @@ const V2_MOUNTS: [&str; 2] = ["sys/fs/cgroup", "sys/fs/cgroup/unified"];
 /// above stops it too.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Throttled {
-    /// Path of the cgroup below its mount (the topmost as the empty text), and nanoseconds; the process's own first. The
-    /// kernel adds the time up over the CPUs on which the cgroup was stopped.
+    /// Path of the cgroup below its mount (the topmost as the empty text), and nanoseconds; the process's own first.
+    /// The kernel adds the time up over the CPUs on which the cgroup was stopped.
     pub levels: Vec<(String, u64)>,
 }
 
@@ -43,7 +43,8 @@ pub enum ThrottledError {
 /// Reads the `cpu.stat` of this process's cgroup and those above it.
 ///
 /// # Errors
-/// [`ThrottledError`]: what is missing. Nothing cures it, and where it is missing because there is no quota, nothing needs to.
+/// [`ThrottledError`]: what is missing. Nothing cures it, and where it is missing because there is no quota, nothing
+/// needs to.
 ///
 /// # References
 /// `Documentation/admin-guide/cgroup-v2.rst`, cpu.stat, throttled_usec; `Documentation/scheduler/sched-bwc.rst`,

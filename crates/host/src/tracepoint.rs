@@ -14,7 +14,7 @@ pub enum TracepointError {
     #[error("tracefs, which holds the tracepoints' numbers, is not mounted at /sys/kernel/tracing")]
     NotMounted,
     /// It is mounted, and this process may not read it. Only root may unless its owner allows more.
-    #[error("this user may not read tracefs, which holds the tracepoints' numbers ({path}: EACCES)", path = .0.display())]
+    #[error("this user may not read tracefs, which holds tracepoints' numbers ({path}: EACCES)", path = .0.display())]
     Denied(PathBuf),
     /// Tracefs is readable, and there is no such tracepoint: this kernel was built without it.
     #[error("this kernel has no tracepoint {0}:{1}")]
@@ -49,8 +49,8 @@ impl TracepointError {
 /// It is given anew at each boot.
 ///
 /// # Errors
-/// [`TracepointError`]: tracefs absent or closed to this process, or no such tracepoint. [`TracepointError::cure`] has the
-/// command that helps, where one does.
+/// [`TracepointError`]: tracefs absent or closed to this process, or no such tracepoint. [`TracepointError::cure`] has
+/// the command that helps, where one does.
 ///
 /// # References
 /// perf_event_open(2), PERF_TYPE_TRACEPOINT; `Documentation/trace/events.rst`.
