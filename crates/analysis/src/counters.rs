@@ -53,6 +53,30 @@ pub(crate) fn measured(workers: &[&Observation], counter: &str) -> Measured {
     }
 }
 
+/// Time that the hypervisor took from the workers' CPUs, as a share of their windows; `None` where it was not counted.
+/// Observations without a count are left out on both sides.
+pub(crate) fn stolen_share<'a>(workers: impl IntoIterator<Item = &'a Observation>) -> Option<f64> {
+    let counted = workers.into_iter().filter_map(|o| Some((o.counters.get("stolen_ns")?.value()? as f64, o.window_ns)));
+    let (stolen, windows) = counted.fold((0.0, 0.0), |sum, (ns, window)| (sum.0 + ns, sum.1 + window));
+    (windows > 0.0).then(|| stolen / windows)
+}
+
+/// Time that a CPU quota stopped the workers, as a share of their windows; `None` where it was not counted. The kernel
+/// counts it for the whole cgroup, added up over CPUs, so that all workers of a repetition read the same: it counts
+/// once, against the windows of all of them.
+pub(crate) fn throttled_share<'a>(workers: impl IntoIterator<Item = &'a Observation>) -> Option<f64> {
+    let mut repetitions: BTreeMap<(&str, u32), (u64, f64)> = BTreeMap::new();
+    for o in workers {
+        if let Some(ns) = o.counters.get("throttled_ns").and_then(Reading::value) {
+            let (most, windows) = repetitions.entry((&o.arm, o.block)).or_default();
+            (*most, *windows) = ((*most).max(ns), *windows + o.window_ns);
+        }
+    }
+    let (throttled, windows) = repetitions.values().fold((0.0, 0.0), |sum, (ns, w)| (sum.0 + *ns as f64, sum.1 + w));
+    // The readings stand a little outside the window, so that they may hold more than it is long.
+    (windows > 0.0).then(|| (throttled / windows).min(1.0))
+}
+
 /// Every counter that some of the workers of a role in one arm asked for.
 pub(crate) fn summaries(workers: &[&Observation]) -> BTreeMap<String, CounterSummary> {
     let names: BTreeSet<&String> = workers.iter().flat_map(|o| o.counters.keys()).collect();
@@ -116,5 +140,21 @@ mod tests {
         assert_eq!(seen.per_second, Some(7500.0), "15000 events in two windows of a second");
         let none = measured(&workers.each_ref(), "llc_loads");
         assert_eq!((none.per_op, none.per_second), (None, None));
+    }
+
+    #[test]
+    fn stolen_time_adds_up_over_workers_and_a_quota_s_counts_once_a_repetition() {
+        let mut workers = [observation("a", 0, 0, 10.0), observation("a", 0, 1, 10.0), observation("a", 1, 0, 10.0)];
+        assert_eq!((stolen_share(&workers), throttled_share(&workers)), (None, None), "not counted is not zero");
+        for worker in &mut workers[..2] {
+            worker.window_ns = 100.0;
+            worker.counters.insert("stolen_ns".into(), Reading::Counted { value: 20 });
+            worker.counters.insert("throttled_ns".into(), Reading::Counted { value: 50 });
+        }
+        workers[1].counters.insert("stolen_ns".into(), Reading::Counted { value: 0 });
+        assert_eq!((stolen_share(&workers), throttled_share(&workers)), (Some(0.1), Some(0.25)));
+        workers[2].window_ns = 100.0;
+        workers[2].counters.insert("throttled_ns".into(), Reading::Counted { value: 1000 });
+        assert_eq!(throttled_share(&workers), Some(1.0), "no more than all of it");
     }
 }

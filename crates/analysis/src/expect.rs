@@ -438,6 +438,25 @@ mod tests {
         assert!(missing.why.contains("no PMU"), "{}", missing.why);
     }
 
+    /// Every name a claim can hold: the lab's own, and a user's event that looks like one.
+    #[test]
+    fn a_claim_about_what_this_machine_cannot_count_is_not_applicable_with_the_reading_s_reason() {
+        let lab = plan::event::COUNTERS.map(|(name, _)| name);
+        for name in lab.into_iter().chain(["r01d1", "far_fills"]) {
+            for per in [Metric::CounterPerOp, Metric::CounterPerSecond] {
+                let mut bench = bench();
+                let denied = Reading::Denied { why: "paranoid is 4".into(), cure: "sudo sysctl".into() };
+                bench.observations.iter_mut().for_each(|o| drop(o.counters.insert(name.into(), denied.clone())));
+                let seen = judged(bench, number(term(per(name.into()), "packed"), Relation::AtMost, 0.5));
+                assert_eq!((seen.state, seen.seen), (NotApplicable, None), "{name}");
+                assert_eq!(seen.why, format!("`{name}` was not counted: paranoid is 4; sudo sysctl"));
+            }
+        }
+        let nobody =
+            judged(bench(), number(term(Metric::CounterPerOp("upgrades".into()), "packed"), Relation::AtMost, 0.5));
+        assert_eq!(nobody.state, NotApplicable, "{}", nobody.why);
+    }
+
     #[test]
     fn an_unresolved_arm_leaves_its_claim_undecided() {
         let mut bench = bench();

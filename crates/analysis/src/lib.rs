@@ -9,6 +9,7 @@
 mod classes;
 mod counters;
 mod diagnose;
+mod events;
 mod evictions;
 mod expect;
 mod figures;
@@ -27,7 +28,9 @@ mod words;
 pub use mask::{Stuck, observe, stuck, watching_share};
 
 use plan::{Bound, Plan, Topology};
-use record::{ArmState, ArmSummary, Diagnosis, ExpectOutcome, ExpectState, Kind, Method, Observation, Warning};
+use record::{
+    ArmState, ArmSummary, CountedEvent, Diagnosis, ExpectOutcome, ExpectState, Kind, Method, Observation, Warning,
+};
 use view::View;
 
 /// Fewest blocks from which a figure of an arm is given.
@@ -63,16 +66,18 @@ pub struct Findings {
 /// Makes summaries, judgements and a diagnosis of all observations made so far.
 ///
 /// Sets [`Observation::regime`] and the reasons `regime_changed` and `no_regime` anew in every observation, since
-/// regimes depend on all of them: calling it again after more blocks is what it is for. `seed` is that of the run.
+/// regimes depend on all of them: calling it again after more blocks is what it is for. `events` are what the counters'
+/// names stand for on this machine ([`record::Run::events`]); `seed` is that of the run.
 pub fn analyse(
     plan: &Plan,
     bound: &Bound,
     topology: &Topology,
+    events: &[CountedEvent],
     observations: &mut [Observation],
     seed: u64,
 ) -> Findings {
     let regimes = regime::assign(bound, observations);
-    let view = View::new(plan, bound, topology, observations, &regimes, seed);
+    let view = View::new(plan, bound, topology, events, observations, &regimes, seed);
     let arms = summary::arms(&view);
     let expect = expect::judge(&view, &arms);
     let diagnosis = diagnose::diagnose(&view, &arms);

@@ -8,7 +8,7 @@ use plan::{
     Placed, PlacedLock, Placement, Plan, Program, Repetitions, Role, Strategy, Topology, Width, WorkerIndex,
     WorkerProgram,
 };
-use record::{LockObservation, Observation, Slice, Trace};
+use record::{CountedEvent, LockObservation, Observation, Slice, Trace};
 
 /// An 8-byte element by hand.
 #[derive(Clone)]
@@ -174,11 +174,25 @@ pub(crate) fn lock_observation(lock: &str, acquisitions: u64, kept: &[u64], all:
     }
 }
 
+/// What stands behind a counter's name on CPUs 0 and 1.
+pub(crate) fn counted_event(name: &str, shown: &str, counted_by: &str) -> CountedEvent {
+    CountedEvent {
+        name: name.into(),
+        shown: shown.into(),
+        event: None,
+        counts: format!("what {name} counts"),
+        source: "a manual".into(),
+        counted_by: counted_by.into(),
+        cpus: "0-1".into(),
+    }
+}
+
 /// A run by hand: variants named after their placement, a control, and baselines on request.
 pub(crate) struct Bench {
     pub(crate) plan: Plan,
     pub(crate) bound: Bound,
     pub(crate) topology: Topology,
+    pub(crate) events: Vec<CountedEvent>,
     pub(crate) observations: Vec<Observation>,
 }
 
@@ -207,7 +221,7 @@ impl Bench {
         let plan = Plan { name: text(), title: text(), question: text(), measure, arms: planned, expects: Vec::new() };
         let cpu = |id| Cpu { id: CpuId(id), core: id, llc: 0, node: 0, socket: 0, usable: true };
         let topology = Topology { cpus: vec![cpu(0), cpu(1)] };
-        Bench { plan, bound: Bound { arms }, topology, observations: Vec::new() }
+        Bench { plan, bound: Bound { arms }, topology, events: Vec::new(), observations: Vec::new() }
     }
 
     pub(crate) fn with_solo(self) -> Bench {
@@ -278,7 +292,7 @@ impl Bench {
     }
 
     pub(crate) fn analyse(&mut self) -> Findings {
-        analyse(&self.plan, &self.bound, &self.topology, &mut self.observations, 7)
+        analyse(&self.plan, &self.bound, &self.topology, &self.events, &mut self.observations, 7)
     }
 }
 

@@ -1,10 +1,11 @@
 //! The run as every later stage looks at it: the kept repetitions of each arm in its headline regime, by block.
 
+use crate::events::Events;
 use crate::figures::{Figure, Series, ns_per_op, pairs, slowest_ns_per_op};
 use crate::interval;
 use crate::regime::Regimes;
 use plan::{ArmKind, Bound, BoundArm, Plan, Program, Role, Topology};
-use record::{Interval, Observation};
+use record::{CountedEvent, Interval, Observation};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
@@ -13,6 +14,8 @@ pub(crate) struct View<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) bound: &'a Bound,
     pub(crate) topology: &'a Topology,
+    /// What the counters' names stand for here.
+    pub(crate) events: Events<'a>,
     pub(crate) observations: &'a [Observation],
     pub(crate) regimes: &'a Regimes,
     /// The control arm's ratio to its twin.
@@ -30,6 +33,7 @@ impl<'a> View<'a> {
         plan: &'a Plan,
         bound: &'a Bound,
         topology: &'a Topology,
+        events: &'a [CountedEvent],
         observations: &'a [Observation],
         regimes: &'a Regimes,
         seed: u64,
@@ -46,6 +50,7 @@ impl<'a> View<'a> {
             plan,
             bound,
             topology,
+            events: Events(events),
             observations,
             regimes,
             control,

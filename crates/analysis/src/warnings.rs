@@ -1,9 +1,10 @@
 //! What the reader should know about a run's figures, each with what to do about it. The ids are stable.
 
+use crate::counters;
 use crate::summary::lost_share;
 use crate::view::View;
 use crate::words::{count, figure, list, percent};
-use record::{ArmState, ArmSummary, Kind, Reading, Warning};
+use record::{ArmState, ArmSummary, Kind, Observation, Reading, Warning};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Share of lost co-running time worth a word.
@@ -12,15 +13,18 @@ const LOST_SHARE: f64 = 0.05;
 /// Resolution beyond which differences that people care about can hide.
 const COARSE_RESOLUTION: f64 = 0.10;
 
-/// Counters that the kernel itself keeps, as `counters` names them: they say nothing about the machine's own.
-const SOFTWARE: [&str; 4] = ["context_switches", "cpu_migrations", "page_faults", "task_clock"];
+/// Share of the windows that a hypervisor took, from which on figures that are not masked move visibly.
+const STOLEN_SHARE: f64 = 0.01;
+
+/// Counters that a warning names one by one; of more it says how many.
+const MOST_NAMED: usize = 4;
 
 /// All warnings, in a fixed order.
 pub(crate) fn warnings(view: &View, arms: &[ArmSummary]) -> Vec<Warning> {
     let single =
         [lost_time(view), spoiled(view), regimes_mixed(view), core_speed(view), unresolved(arms), resolution(view)];
-    let logs = [wait_log_full(view), shares_cpu(arms)];
-    single.into_iter().flatten().chain(counters(view)).chain(logs.into_iter().flatten()).collect()
+    let logs = [throttled(view), stolen(view), wait_log_full(view), shares_cpu(arms)];
+    single.into_iter().flatten().chain(uncounted_events(view)).chain(logs.into_iter().flatten()).collect()
 }
 
 fn warning(id: &str, text: String, advice: impl Into<String>) -> Option<Warning> {
@@ -96,54 +100,122 @@ fn resolution(view: &View) -> Option<Warning> {
     warning("resolution", text, "more `--repetitions` sharpen it")
 }
 
-/// Every state in which readings came, by counter, with one reason each.
-fn states<'a>(view: &View<'a>) -> BTreeMap<&'a str, BTreeMap<&'a str, &'a Reading>> {
-    let mut states: BTreeMap<&'a str, BTreeMap<&'a str, &'a Reading>> = BTreeMap::new();
-    for (name, reading) in view.observations.iter().flat_map(|o| &o.counters) {
-        states.entry(reading.state()).or_default().entry(name).or_insert(reading);
-    }
-    states
+/// A quota stops whole workers for tens of milliseconds at a time: in any window at all, it is worth a word.
+fn throttled(view: &View) -> Option<Warning> {
+    let share = counters::throttled_share(view.observations).filter(|share| *share > 0.0)?;
+    let hit = |o: &&Observation| o.counters.get("throttled_ns").and_then(Reading::value).is_some_and(|ns| ns > 0);
+    let repetitions: BTreeSet<_> = view.observations.iter().filter(hit).map(|o| (&o.arm, o.block)).collect();
+    let text = format!(
+        "the cgroup's CPU quota stopped the workers for {} of all windows, in {}: what was measured there is the quota",
+        at_least_a_trace(share),
+        count(repetitions.len(), "repetition")
+    );
+    let advice = "raise the quota to a CPU a worker, or lift it: `cpu.max` of the cgroup, `cpu.cfs_quota_us` in version \
+                  1, a container's CPU limit (`docker run --cpus`)";
+    warning("throttled", text, advice)
 }
 
-fn counters(view: &View) -> Vec<Warning> {
-    let states = states(view);
-    let of = |state: &str| states.get(state).into_iter().flatten().map(|(n, r)| (*n, *r)).collect::<Vec<_>>();
-    let names = |found: &[(&str, &Reading)]| list(&found.iter().map(|f| f.0).collect::<Vec<_>>());
-    let reason =
-        |found: &[(&str, &Reading)]| found.iter().find_map(|f| crate::counters::why_not(f.1)).unwrap_or_default();
-    let hardware = |found: Vec<(&str, &Reading)>| found.into_iter().any(|f| !SOFTWARE.contains(&f.0));
-    let counted = hardware(of("counted")) || hardware(of("scaled")) || hardware(of("denied"));
-    let mut found = Vec::new();
-    let unsupported = of("unsupported");
-    if !unsupported.is_empty() {
-        let (id, advice) = match !counted && hardware(unsupported.clone()) {
-            true => (
-                "no_pmu",
-                "times and verdicts do not need them; run on bare metal, or a VM with a virtual PMU, to count",
-            ),
-            false => ("counters_unsupported", "the others count; docs/counters.md says what each CPU family can count"),
-        };
-        let text = format!("cannot be counted on this machine: {} ({})", names(&unsupported), reason(&unsupported));
-        found.extend(warning(id, text, advice));
+fn stolen(view: &View) -> Option<Warning> {
+    let share = counters::stolen_share(view.observations).filter(|share| *share > STOLEN_SHARE)?;
+    let text = format!("the hypervisor took {} of the windows from the workers' CPUs for other guests", percent(share));
+    let advice = "run when the host is quieter, on other CPUs with `--cpus`, or on a machine with CPUs of its own; counts \
+                  and latencies hold what was stolen, times per operation leave it out as far as it was seen";
+    warning("stolen", text, advice)
+}
+
+/// A share that is above zero, and looks so.
+fn at_least_a_trace(share: f64) -> String {
+    if share < 0.0005 { "under 0.1 %".to_owned() } else { percent(share) }
+}
+
+/// Counters in one state for one reason, over all observations.
+struct Uncounted<'a> {
+    state: &'a str,
+    reading: &'a Reading,
+    names: Vec<&'a str>,
+}
+
+/// What was not counted, in some window or in all: by state and reason, in the order of names.
+fn uncounted<'a>(view: &View<'a>) -> Vec<Uncounted<'a>> {
+    let mut first: BTreeMap<(&str, &str), &Reading> = BTreeMap::new();
+    for (name, reading) in view.observations.iter().flat_map(|o| &o.counters) {
+        if reading.value().is_none() {
+            first.entry((reading.state(), name)).or_insert(reading);
+        }
     }
-    let denied = of("denied");
-    if let Some((_, Reading::Denied { why, cure })) = denied.first() {
-        found.extend(warning(
-            "counters_denied",
-            format!("may not be counted: {} ({why})", names(&denied)),
-            cure.clone(),
-        ));
-    }
-    let starved = of("not_scheduled");
-    if !starved.is_empty() {
-        let text = format!("never got onto a counter in some window: {}", names(&starved));
-        found.extend(warning(
-            "counters_not_scheduled",
-            text,
-            "count fewer events, or stop other users of the counters",
-        ));
+    let mut found: Vec<Uncounted> = Vec::new();
+    for ((state, name), reading) in first {
+        match found.iter_mut().find(|one| one.reading == reading) {
+            Some(one) => one.names.push(name),
+            None => found.push(Uncounted { state, reading, names: vec![name] }),
+        }
     }
     found
+}
+
+/// One warning a cause: which counters it keeps away, and what helps.
+fn uncounted_events(view: &View) -> Vec<Warning> {
+    let mut found = uncounted(view);
+    let mut warnings: Vec<Warning> = no_pmu(view, &mut found).into_iter().collect();
+    for Uncounted { reading, names, .. } in &found {
+        let (id, text, advice) = match reading {
+            Reading::Denied { why, cure } => {
+                ("counters_denied", format!("may not be counted: {} ({why})", named(names)), cure.as_str())
+            }
+            Reading::NotScheduled => (
+                "counters_not_scheduled",
+                format!("never got onto a counter in some window: {}", named(names)),
+                "count fewer events, or stop other users of the counters",
+            ),
+            Reading::Unsupported { why } => (
+                "counters_unsupported",
+                format!("cannot be counted on this machine: {} ({why})", named(names)),
+                "the others count; docs/counters.md says what each CPU family can count",
+            ),
+            Reading::Counted { .. } | Reading::Scaled { .. } => continue,
+        };
+        warnings.extend(warning(id, text, advice));
+    }
+    warnings
+}
+
+/// Where no event of the processor could be counted in any window, nor could be with leave: one warning for all of them,
+/// which are taken out of `found`.
+fn no_pmu(view: &View, found: &mut Vec<Uncounted>) -> Option<Warning> {
+    let processor = |name: &str| view.events.processor(name) && plan::event::is_counter(name);
+    let all: BTreeSet<&str> =
+        view.observations.iter().flat_map(|o| o.counters.keys()).map(String::as_str).filter(|n| processor(n)).collect();
+    let missing = |one: &&Uncounted| one.state == "unsupported";
+    let unsupported: BTreeSet<&str> =
+        found.iter().filter(missing).flat_map(|one| &one.names).copied().filter(|n| processor(n)).collect();
+    let elsewhere = |o: &Observation| o.counters.iter().any(|(n, r)| processor(n) && r.state() != "unsupported");
+    if all.is_empty() || unsupported != all || view.observations.iter().any(elsewhere) {
+        return None;
+    }
+    let main = found.iter().filter(missing).max_by_key(|one| one.names.iter().filter(|n| processor(n)).count())?;
+    let why = counters::why_not(main.reading).unwrap_or_default();
+    let text = match all.len() {
+        1 => format!("the one event of the processor that was asked for cannot be counted: {why}"),
+        n => format!("none of the {n} events of the processor can be counted: {why}"),
+    };
+    found.iter_mut().filter(|one| one.state == "unsupported").for_each(|one| one.names.retain(|n| !processor(n)));
+    found.retain(|one| !one.names.is_empty());
+    warning(
+        "no_pmu",
+        text,
+        "times and verdicts do not need them; run on bare metal, or a VM with a virtual PMU, to count",
+    )
+}
+
+/// The names, or of many the first and how many more.
+fn named(names: &[&str]) -> String {
+    match names.len() > MOST_NAMED {
+        true => {
+            let first: Vec<String> = names[..MOST_NAMED - 1].iter().map(|name| format!("`{name}`")).collect();
+            format!("{} and {} more", first.join(", "), names.len() - MOST_NAMED + 1)
+        }
+        false => list(names),
+    }
 }
 
 fn wait_log_full(view: &View) -> Option<Warning> {
@@ -163,8 +235,7 @@ fn shares_cpu(arms: &[ArmSummary]) -> Option<Warning> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testkit::{Bench, lock_observation};
-    use record::Observation;
+    use crate::testkit::{Bench, counted_event, lock_observation};
 
     fn ids(change: impl Fn(&mut Observation)) -> Vec<String> {
         let mut bench = Bench::new(&["packed", "padded-64"]);
@@ -225,6 +296,79 @@ mod tests {
         let denied = Reading::Denied { why: "paranoid 4".into(), cure: "sysctl".into() };
         assert_eq!(ids(counter("cycles", denied)), ["counters_denied"]);
         assert_eq!(ids(counter("cycles", Reading::NotScheduled)), ["counters_not_scheduled"]);
+    }
+
+    fn warned(readings: &[(&str, Reading)]) -> Vec<Warning> {
+        let mut bench = Bench::new(&["packed", "padded-64"]);
+        bench.events = vec![counted_event("r01d1", "r01d1", "processor"), counted_event("my_tracepoint", "", "kernel")];
+        bench.run(6, |_, _| 2.0);
+        for o in &mut bench.observations {
+            o.counters.extend(readings.iter().map(|(name, reading)| ((*name).to_owned(), reading.clone())));
+        }
+        bench.analyse().warnings
+    }
+
+    #[test]
+    fn many_counters_of_one_cause_are_one_warning() {
+        let none = || Reading::Unsupported { why: "this machine exposes no hardware PMU".into() };
+        let processor = plan::event::COUNTERS.iter().filter(|(_, by)| *by == plan::CountedBy::Processor);
+        let mut readings: Vec<(&str, Reading)> = processor.map(|(name, _)| (*name, none())).collect();
+        readings.push(("task_clock", Reading::Counted { value: 1 }));
+        let found = warned(&readings);
+        assert_eq!(found.len(), 1, "{found:?}");
+        let text = "none of the 16 events of the processor can be counted: this machine exposes no hardware PMU";
+        assert_eq!((found[0].id.as_str(), found[0].text.as_str()), ("no_pmu", text));
+
+        readings.push(("r01d1", none()));
+        readings
+            .push(("futex_calls", Reading::Denied { why: "tracefs is not mounted".into(), cure: "mount it".into() }));
+        readings
+            .push(("tlb_flushes", Reading::Denied { why: "tracefs is not mounted".into(), cure: "mount it".into() }));
+        readings.push(("my_tracepoint", Reading::Denied { why: "paranoid".into(), cure: "sysctl".into() }));
+        let found = warned(&readings);
+        let told: Vec<(&str, &str)> = found.iter().map(|w| (w.id.as_str(), w.text.as_str())).collect();
+        assert_eq!(
+            told,
+            [
+                ("no_pmu", text),
+                ("counters_denied", "may not be counted: `futex_calls` and `tlb_flushes` (tracefs is not mounted)"),
+                ("counters_denied", "may not be counted: `my_tracepoint` (paranoid)"),
+                (
+                    "counters_unsupported",
+                    "cannot be counted on this machine: `r01d1` (this machine exposes no hardware PMU)"
+                ),
+            ]
+        );
+        assert_eq!((found[1].advice.as_str(), found[2].advice.as_str()), ("mount it", "sysctl"));
+    }
+
+    #[test]
+    fn what_a_processor_lacks_beside_what_it_counts_is_no_missing_pmu() {
+        let lacks = || Reading::Unsupported { why: "no such event".into() };
+        let names = ["llc_loads", "llc_load_misses", "stalled_cycles", "l1d_invalidations", "transfers_write"];
+        let mut readings: Vec<(&str, Reading)> = names.map(|name| (name, lacks())).into();
+        readings.push(("cycles", Reading::Counted { value: 9 }));
+        let found = warned(&readings);
+        assert_eq!((found.len(), found[0].id.as_str()), (1, "counters_unsupported"));
+        assert!(found[0].text.contains("`l1d_invalidations`, `llc_load_misses`, `llc_loads` and 2 more"), "{found:?}");
+    }
+
+    #[test]
+    fn a_quota_and_a_busy_host_are_told_with_what_they_took() {
+        let taken = |name: &str, ns: u64| {
+            let found = warned(&[(name, Reading::Counted { value: ns })]);
+            found.into_iter().map(|w| (w.id, w.text)).collect::<Vec<_>>()
+        };
+        // Windows are 100 ms; arms have two workers.
+        let stolen = taken("stolen_ns", 2_000_000);
+        assert_eq!(stolen.len(), 1, "{stolen:?}");
+        assert!(stolen[0].0 == "stolen" && stolen[0].1.contains("took 2.0 % of the windows"), "{stolen:?}");
+        assert_eq!(taken("stolen_ns", 1_000_000), []);
+        assert_eq!(taken("throttled_ns", 0), []);
+        let throttled = taken("throttled_ns", 30_000_000);
+        assert_eq!(throttled[0].0, "throttled");
+        assert!(throttled[0].1.contains("15 % of all windows, in 18 repetitions"), "{throttled:?}");
+        assert!(taken("throttled_ns", 3)[0].1.contains("under 0.1 %"));
     }
 
     #[test]

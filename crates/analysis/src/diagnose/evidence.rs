@@ -1,14 +1,10 @@
 //! What a diagnosis rests on, figure by figure, and what could not be had.
 
-use super::{Sick, cost, lines};
-use crate::counters;
+use super::{Sick, cost, counts, lines};
 use crate::figures::ns_per_op;
 use crate::view::View;
 use plan::CACHE_LINE_BYTES;
 use record::Evidence;
-
-/// The count that shows a line coming from elsewhere, where a machine can count it.
-const TELLING_COUNTER: &str = "l1d_load_misses";
 
 /// Elements whose place is given one by one; a sentence's worth.
 const MOST_ELEMENTS: usize = 8;
@@ -29,7 +25,7 @@ pub(super) fn of(view: &View, sick: &Sick) -> Vec<Evidence> {
     }
     all.push(resolution(view));
     all.push(transfer(view, sick_arm));
-    all.extend([sick_arm, other].map(|arm| counter(view, arm, role)));
+    all.extend(counts::rows(view, sick));
     all
 }
 
@@ -67,13 +63,4 @@ fn transfer(view: &View, arm: &str) -> Evidence {
     let transfer_ns = regime.and_then(|r| r.transfer_ns);
     let source = if transfer_ns.is_some() { "measured" } else { "missing: no two workers run on different CPUs" };
     evidence("one-way transfer of a line between the workers' CPUs".to_owned(), transfer_ns, "ns", source)
-}
-
-fn counter(view: &View, arm: &str, role: &str) -> Evidence {
-    let count = counters::measured(&view.workers(arm, Some(role)), TELLING_COUNTER);
-    let source = match counters::why_not(&count.reading) {
-        None => "measured".to_owned(),
-        Some(why) => format!("missing: {why}"),
-    };
-    evidence(format!("{TELLING_COUNTER} per pass of `{role}` in `{arm}`"), count.per_op, "per op", &source)
 }

@@ -6,6 +6,7 @@
 
 mod adjacent_line;
 mod cost;
+mod counts;
 mod evidence;
 mod false_sharing;
 mod lines;
@@ -58,7 +59,10 @@ fn report(view: &View, mut found: Vec<Sick>, words: impl Fn(&Sick) -> Words) -> 
     }
     let same_arm = found.iter().filter(|s| s.arm.arm.name == worst.arm.arm.name);
     let fields: BTreeSet<&str> = same_arm.flat_map(|s| s.elements.iter().map(|e| e.field.as_str())).collect();
-    let Words { kind, text, cure } = words(worst);
+    let Words { kind, mut text, cure } = words(worst);
+    if let Some(counted) = counts::sentence(view, worst) {
+        text = format!("{text} {counted}");
+    }
     let diagnosis = Diagnosis {
         kind: kind.to_owned(),
         severity: severity(worst.cost.ratio),

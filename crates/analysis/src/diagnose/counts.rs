@@ -1,0 +1,419 @@
+//! What counters say of a sick arm, as the field reads them: events a pass, against one worker alone.
+//!
+//! A count is compared by its rate per pass, so that arms of different speed and numbers of workers can be held against
+//! each other. What was not counted is named with its reason, a row for each reason.
+//!
+//! # References
+//! What each counter counts on which processor: docs/counters.md.
+
+use super::Sick;
+use super::evidence::evidence;
+use crate::counters;
+use crate::view::View;
+use crate::words::{figure, list};
+use plan::{ArmKind, BoundArm};
+use record::{Evidence, Reading};
+
+/// Counts of lines that came from other cores' caches. A line arrives by one of these ways, so they add up.
+const TRANSFERS: [&str; 4] = ["transfers_cluster", "transfers_local", "transfers_remote", "transfers_write"];
+
+/// Counts that rise where a line is fetched again; which of them do depends on the processor.
+const MISSES: [&str; 3] = ["l1d_load_misses", "llc_load_misses", "cache_misses"];
+
+/// Counts of a line being taken away or asked for again. Few processors have them: shown where counted, else not missed.
+const BESIDE: [&str; 2] = ["l1d_invalidations", "upgrades"];
+
+/// What the sum of [`TRANSFERS`] is called in evidence.
+const ALL_TRANSFERS: &str = "transfers";
+
+/// Fewest events that a ratio is divided by: of fewer, chance alone moves the count by over a tenth (the root of a
+/// Poisson count is its spread).
+const FEWEST_EVENTS: u64 = 100;
+
+/// Fewest events a pass that belong to the loop and not to what interrupts it: below one in a thousand passes, a ratio
+/// would say how often an interrupt ran.
+const LEAST_PER_OP: f64 = 0.001;
+
+/// From which ratio on a count explains something: less is what regimes and prefetchers make of one loop.
+const TELLING_RATIO: f64 = 2.0;
+
+/// Counts in the sentence; a fourth would bury the first.
+const MOST_SAID: usize = 3;
+
+/// Share of windows, and involuntary switches a second, from which on the kernel's evidence explains something.
+const WORTH_SHARE: f64 = 0.01;
+const WORTH_SWITCHES: f64 = 100.0;
+
+/// One count of a role in one arm.
+#[derive(Copy, Clone)]
+struct Count {
+    events: u64,
+    per_op: f64,
+    scaled: bool,
+}
+
+/// A telling counter, or the sum of several.
+struct Tale {
+    /// As evidence calls it.
+    name: String,
+    parts: Vec<&'static str>,
+}
+
+/// The arms a diagnosis holds against each other, for the role that pays.
+struct Arms<'a> {
+    view: &'a View<'a>,
+    role: &'a str,
+    sick: &'a str,
+    other: &'a str,
+    /// One worker alone; where there is no such arm a copy for each, and else the other.
+    base: &'a str,
+    alone: bool,
+}
+
+impl<'a> Arms<'a> {
+    fn of(view: &'a View<'a>, sick: &'a Sick<'a>) -> Arms<'a> {
+        let (arm, role, other) = (sick.arm, sick.cost.role.as_str(), sick.cost.against.as_str());
+        let ran = |b: &&BoundArm| !view.workers(&b.arm.name, Some(role)).is_empty();
+        let base = [true, false].into_iter().find_map(|solo| view.baseline(arm, role, solo).filter(ran));
+        Arms {
+            view,
+            role,
+            sick: &arm.arm.name,
+            other,
+            base: base.map_or(other, |b| &b.arm.name),
+            alone: base.is_some_and(|b| matches!(b.arm.kind, ArmKind::Solo { .. })),
+        }
+    }
+
+    /// Each arm once, the sick one first.
+    fn each(&self) -> Vec<&'a str> {
+        let mut all = vec![self.sick];
+        for arm in [self.other, self.base] {
+            if !all.contains(&arm) {
+                all.push(arm);
+            }
+        }
+        all
+    }
+
+    fn reading(&self, arm: &str, counter: &str) -> Reading {
+        counters::measured(&self.view.workers(arm, Some(self.role)), counter).reading
+    }
+
+    /// A count of an arm, all its parts added up; `None` where one of them was not counted, or there was no pass.
+    fn count(&self, arm: &str, tale: &Tale) -> Option<Count> {
+        let workers = self.view.workers(arm, Some(self.role));
+        let parts = tale.parts.iter().map(|part| {
+            let measured = counters::measured(&workers, part);
+            let scaled = matches!(measured.reading, Reading::Scaled { .. });
+            Some(Count { events: measured.reading.value()?, per_op: measured.per_op?, scaled })
+        });
+        let add = |a: Count, b: Count| Count {
+            events: a.events.saturating_add(b.events),
+            per_op: a.per_op + b.per_op,
+            scaled: a.scaled || b.scaled,
+        };
+        parts.collect::<Option<Vec<Count>>>()?.into_iter().reduce(add)
+    }
+
+    /// The sick arm over the base; `None` where there is too little in the base to divide by.
+    fn ratio(&self, tale: &Tale) -> Option<f64> {
+        let (sick, base) = (self.count(self.sick, tale)?, self.count(self.base, tale)?);
+        (base.events >= FEWEST_EVENTS && base.per_op >= LEAST_PER_OP).then(|| sick.per_op / base.per_op)
+    }
+
+    /// What the sick arm counted: the transfers together and by their ways, then the misses, then what stands beside.
+    fn tales(&self) -> Vec<Tale> {
+        let counted = |name: &&'static str| self.reading(self.sick, name).value().is_some();
+        let ways: Vec<&'static str> = TRANSFERS.into_iter().filter(|name| counted(&name)).collect();
+        let together = (ways.len() > 1)
+            .then(|| Tale { name: format!("{ALL_TRANSFERS} ({})", ways.join(" + ")), parts: ways.clone() });
+        let single = |name: &'static str| Tale { name: name.to_owned(), parts: vec![name] };
+        let rest = MISSES.into_iter().chain(BESIDE).filter(|name| counted(&name));
+        together.into_iter().chain(ways.into_iter().chain(rest).map(single)).collect()
+    }
+}
+
+/// Rows for the evidence: each telling count in each arm and against the base, then what was missing.
+pub(super) fn rows(view: &View, sick: &Sick) -> Vec<Evidence> {
+    let arms = Arms::of(view, sick);
+    let mut rows: Vec<Evidence> = arms.tales().iter().flat_map(|tale| tale_rows(&arms, tale)).collect();
+    rows.extend(kernel(&arms));
+    rows.extend(missing(&arms));
+    rows
+}
+
+fn source(scaled: bool) -> &'static str {
+    if scaled { "measured, scaled" } else { "measured" }
+}
+
+fn tale_rows(arms: &Arms, tale: &Tale) -> Vec<Evidence> {
+    let what = format!("{} per pass of `{}`", tale.name, arms.role);
+    let per_op = |arm: &&str| {
+        let count = arms.count(arm, tale)?;
+        Some(evidence(format!("{what} in `{arm}`"), Some(count.per_op), "per op", source(count.scaled)))
+    };
+    let mut rows: Vec<Evidence> = arms.each().iter().filter_map(per_op).collect();
+    if let Some(ratio) = arms.ratio(tale) {
+        let scaled = [arms.sick, arms.base].iter().any(|arm| arms.count(arm, tale).is_some_and(|c| c.scaled));
+        let name = format!("{what} in `{}` over `{}`", arms.sick, arms.base);
+        rows.push(evidence(name, Some(ratio), "times", source(scaled)));
+    }
+    rows
+}
+
+/// What kept workers from running, in the arms compared, where it was enough to explain something.
+fn kernel(arms: &Arms) -> Vec<Evidence> {
+    let mut rows = Vec::new();
+    for arm in arms.each() {
+        let all = || arms.view.workers(arm, None);
+        let took = [
+            ("stolen_ns: time the hypervisor took", counters::stolen_share(all())),
+            ("throttled_ns: time a CPU quota took", counters::throttled_share(all())),
+        ];
+        for (what, share) in took {
+            let share = share.filter(|share| *share > WORTH_SHARE);
+            let name = format!("{what} from `{arm}`");
+            rows.extend(share.map(|share| evidence(name, Some(share * 100.0), "% of its windows", "measured")));
+        }
+        let workers = arms.view.workers(arm, Some(arms.role));
+        let switches = counters::measured(&workers, "context_switches_involuntary").per_second;
+        let name = format!("context_switches_involuntary of `{}` in `{arm}`", arms.role);
+        let switches = switches.filter(|n| *n > WORTH_SWITCHES);
+        rows.extend(switches.map(|n| evidence(name, Some(n), "a second", "measured")));
+    }
+    rows
+}
+
+/// Telling counters that some of the arms lack: a row for each reason.
+fn missing(arms: &Arms) -> Vec<Evidence> {
+    let mut by_reason: Vec<(String, Vec<String>)> = Vec::new();
+    let mut add = |why: String, name: String| match by_reason.iter_mut().find(|(known, _)| *known == why) {
+        Some((_, names)) if names.contains(&name) => {}
+        Some((_, names)) => names.push(name),
+        None => by_reason.push((why, vec![name])),
+    };
+    for counter in MISSES {
+        for (why, name) in gaps(arms, counter, counter) {
+            add(why, name);
+        }
+    }
+    for counter in missed_transfers(arms) {
+        for (why, name) in gaps(arms, counter, ALL_TRANSFERS) {
+            add(why, name);
+        }
+    }
+    let row = |(why, names): (String, Vec<String>)| evidence(names.join(", "), None, "", &format!("missing: {why}"));
+    by_reason.into_iter().map(row).collect()
+}
+
+/// Where one counter lacks, with the reason; by its name alone where all arms lack it.
+fn gaps(arms: &Arms, counter: &str, name: &str) -> Vec<(String, String)> {
+    let all = arms.each();
+    let lacking = |arm| Some((counters::why_not(&arms.reading(arm, counter))?, arm));
+    let found: Vec<(String, &str)> = all.iter().copied().filter_map(lacking).collect();
+    match found.len() == all.len() {
+        true => found.into_iter().take(1).map(|(why, _)| (why, name.to_owned())).collect(),
+        false => found.into_iter().map(|(why, arm)| (why, format!("{name} in `{arm}`"))).collect(),
+    }
+}
+
+/// Of the transfers, those whose lack leaves a hole: where others of them are counted, one that this processor has no
+/// event for is no hole, since its events name the ways as they are.
+fn missed_transfers<'a>(arms: &Arms) -> impl Iterator<Item = &'a str> {
+    let readings = TRANSFERS.map(|name| (name, arms.reading(arms.sick, name)));
+    let some = readings.iter().any(|(_, reading)| reading.value().is_some());
+    let hole = move |reading: &Reading| !some || !matches!(reading, Reading::Unsupported { .. });
+    readings.into_iter().filter(move |(_, reading)| hole(reading)).map(|(name, _)| name)
+}
+
+/// What was counted and says something, in a sentence; `None` where nothing was or does.
+pub(super) fn sentence(view: &View, sick: &Sick) -> Option<String> {
+    let arms = Arms::of(view, sick);
+    let transfers = arms.tales().into_iter().find(|tale| TRANSFERS.contains(&tale.parts[0]));
+    let misses = arms.tales().into_iter().filter(|tale| MISSES.contains(&tale.parts[0]));
+    let said: Vec<String> = transfers.into_iter().chain(misses).filter_map(|tale| phrase(&arms, &tale)).collect();
+    let said = &said[..said.len().min(MOST_SAID)];
+    (!said.is_empty()).then(|| format!("Counted: {}.", said.join("; ")))
+}
+
+/// One count in words, where the sick arm has much more of it than the base.
+fn phrase(arms: &Arms, tale: &Tale) -> Option<String> {
+    let (sick, base) = (arms.count(arms.sick, tale)?, arms.count(arms.base, tale)?);
+    if sick.per_op < LEAST_PER_OP {
+        return None;
+    }
+    let transfers = TRANSFERS.contains(&tale.parts[0]);
+    let what = match transfers {
+        true => "lines that came from other cores' caches".to_owned(),
+        false => arms.view.events.shown(tale.parts[0]),
+    };
+    let base_name = list(&[arms.base]);
+    let Some(ratio) = arms.ratio(tale) else {
+        // Too few to divide by are few by themselves only where they are few a pass.
+        let few = if base.events == 0 { "none" } else { "next to none" };
+        let said = format!("{what}, {} a pass, {few} in {base_name}", figure(sick.per_op));
+        return (base.per_op < LEAST_PER_OP).then_some(said);
+    };
+    let rate = match arms.alone {
+        true => "the single-process rate".to_owned(),
+        false => format!("the rate in {base_name}"),
+    };
+    let each = if transfers { format!(", {} a pass,", figure(sick.per_op)) } else { String::new() };
+    (ratio >= TELLING_RATIO).then(|| format!("{what}{each} are {} times {rate}", figure(ratio)))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testkit::{Bench, counted_event};
+    use record::{Diagnosis, Evidence, Observation, Reading};
+
+    /// Two counters in one line against lines of their own and one worker alone, every window of a million passes.
+    fn false_sharing(read: impl Fn(&mut Observation)) -> Diagnosis {
+        diagnosed(Bench::new(&["packed", "padded-64"]).with_solo(), read)
+    }
+
+    fn diagnosed(mut bench: Bench, read: impl Fn(&mut Observation)) -> Diagnosis {
+        bench.events = vec![counted_event("l1d_load_misses", "L1D requests to L2", "processor")];
+        bench.run(10, |arm, _| if arm == "packed" || arm == "control" { 23.0 } else { 2.3 });
+        bench.observations.iter_mut().for_each(|o| o.passes = 1_000_000);
+        bench.observations.iter_mut().for_each(read);
+        let found = bench.analyse().diagnosis.remove(0);
+        assert_eq!(found.kind, "false_sharing");
+        found
+    }
+
+    /// A reading of so many events, fewer in arms that are not sick.
+    fn count(o: &mut Observation, counter: &str, sick: u64, well: u64) {
+        let value = if o.arm == "packed" { sick } else { well };
+        o.counters.insert(counter.into(), Reading::Counted { value });
+    }
+
+    fn row<'a>(found: &'a Diagnosis, name: &str) -> &'a Evidence {
+        let named = |e: &&Evidence| e.name == name;
+        found.evidence.iter().find(named).unwrap_or_else(|| panic!("{name} is not in {:#?}", found.evidence))
+    }
+
+    fn missing(found: &Diagnosis) -> Vec<(&str, &str)> {
+        let lacking = found.evidence.iter().filter(|e| e.value.is_none());
+        lacking.map(|e| (e.name.as_str(), e.source.as_str())).collect()
+    }
+
+    #[test]
+    fn misses_are_told_as_so_many_times_the_single_process_rate() {
+        let found = false_sharing(|o| count(o, "l1d_load_misses", 800_000, 20_000));
+        let per_pass = |arm: &str| row(&found, &format!("l1d_load_misses per pass of `counter` in `{arm}`")).clone();
+        assert_eq!(["packed", "padded-64", "solo:counter"].map(|arm| per_pass(arm).value), [0.8, 0.02, 0.02].map(Some));
+        assert_eq!((per_pass("packed").unit.as_str(), per_pass("packed").source.as_str()), ("per op", "measured"));
+        let times = row(&found, "l1d_load_misses per pass of `counter` in `packed` over `solo:counter`");
+        assert!((times.value.unwrap() - 40.0).abs() < 1e-9 && times.unit == "times", "{times:?}");
+        let said = "Counted: L1D requests to L2 are 40.0 times the single-process rate.";
+        assert!(found.text.ends_with(said), "{}", found.text);
+    }
+
+    #[test]
+    fn where_hardly_any_are_counted_alone_nothing_is_divided() {
+        for (alone, said) in [(0, "none"), (40, "next to none"), (900, "next to none")] {
+            let found = false_sharing(|o| count(o, "l1d_load_misses", 800_000, alone));
+            let text = format!("Counted: L1D requests to L2, 0.800 a pass, {said} in `solo:counter`.");
+            assert!(found.text.ends_with(&text), "{}", found.text);
+            assert!(!found.evidence.iter().any(|e| e.name.contains("over `solo:counter`")), "{:#?}", found.evidence);
+        }
+    }
+
+    #[test]
+    fn a_count_that_stays_flat_is_evidence_and_no_sentence() {
+        let found = false_sharing(|o| {
+            count(o, "l1d_load_misses", 30_000, 20_000);
+            count(o, "llc_load_misses", 4, 0);
+        });
+        assert!(!found.text.contains("Counted"), "{}", found.text);
+        assert_eq!(row(&found, "llc_load_misses per pass of `counter` in `packed`").value, Some(4e-6));
+        let times = row(&found, "l1d_load_misses per pass of `counter` in `packed` over `solo:counter`");
+        assert!((times.value.unwrap() - 1.5).abs() < 1e-9);
+    }
+
+    #[test]
+    fn without_a_solo_arm_the_copies_are_the_base_and_without_those_the_cure() {
+        let read = |o: &mut Observation| count(o, "cache_misses", 800_000, 20_000);
+        let unshared = diagnosed(Bench::new(&["packed", "padded-64"]).with_unshared(), read);
+        assert!(
+            unshared.text.ends_with("cache misses are 40.0 times the rate in `unshared:packed`."),
+            "{}",
+            unshared.text
+        );
+        let bare = diagnosed(Bench::new(&["packed", "padded-64"]), read);
+        assert!(bare.text.ends_with("cache misses are 40.0 times the rate in `padded-64`."), "{}", bare.text);
+        let rows = bare.evidence.iter().filter(|e| e.name.starts_with("cache_misses")).count();
+        assert_eq!(rows, 3, "an arm that is cure and base stands once: {:#?}", bare.evidence);
+    }
+
+    #[test]
+    fn transfers_add_up_and_stand_by_themselves() {
+        let found = false_sharing(|o| {
+            count(o, "transfers_local", 700_000, 0);
+            count(o, "transfers_remote", 200_000, 10);
+            let none = Reading::Unsupported { why: "Zen has no event of it".into() };
+            o.counters.insert("transfers_write".into(), none);
+        });
+        let value = |name: &str| row(&found, &format!("{name} per pass of `counter` in `packed`")).value;
+        assert!((value("transfers (transfers_local + transfers_remote)").unwrap() - 0.9).abs() < 1e-9);
+        assert_eq!([value("transfers_local"), value("transfers_remote")], [Some(0.7), Some(0.2)]);
+        let said = "Counted: lines that came from other cores' caches, 0.900 a pass, next to none in `solo:counter`.";
+        assert!(found.text.ends_with(said), "{}", found.text);
+        assert!(missing(&found).iter().all(|(name, _)| !name.contains("transfers")), "{:?}", missing(&found));
+    }
+
+    #[test]
+    fn scaled_counts_say_so_in_their_source() {
+        let found = false_sharing(|o| {
+            let value = if o.arm == "packed" { 800_000 } else { 20_000 };
+            let reading = match o.arm.as_str() {
+                "packed" => Reading::Scaled { value, ratio: 0.5 },
+                _ => Reading::Counted { value },
+            };
+            o.counters.insert("l1d_load_misses".into(), reading);
+        });
+        let source =
+            |name: &str| row(&found, &format!("l1d_load_misses per pass of `counter` in {name}")).source.as_str();
+        let sources = ["`packed`", "`padded-64`", "`packed` over `solo:counter`"].map(source);
+        assert_eq!(sources, ["measured, scaled", "measured", "measured, scaled"]);
+    }
+
+    #[test]
+    fn what_was_missing_is_a_row_a_cause() {
+        let no_pmu = || Reading::Unsupported { why: "this machine exposes no hardware PMU".into() };
+        let all = ["l1d_load_misses", "llc_load_misses", "cache_misses"].into_iter().chain(super::TRANSFERS);
+        let names: Vec<&str> = all.collect();
+        let found = false_sharing(|o| names.iter().for_each(|name| drop(o.counters.insert((*name).into(), no_pmu()))));
+        let why = "missing: this machine exposes no hardware PMU";
+        assert_eq!(missing(&found), [("l1d_load_misses, llc_load_misses, cache_misses, transfers", why)]);
+        assert!(!found.text.contains("Counted"), "{}", found.text);
+
+        let found = false_sharing(|o| {
+            names.iter().for_each(|name| count(o, name, 5_000, 5_000));
+            o.counters.insert("llc_load_misses".into(), no_pmu());
+            if o.arm == "solo:counter" {
+                o.counters.insert("cache_misses".into(), Reading::NotScheduled);
+            }
+        });
+        let starved = ("cache_misses in `solo:counter`", "missing: the kernel never put it on a counter");
+        assert_eq!(missing(&found), [("llc_load_misses", why), starved]);
+    }
+
+    #[test]
+    fn the_kernel_s_evidence_stands_where_it_explains_something() {
+        let found = false_sharing(|o| {
+            count(o, "stolen_ns", 5_000_000, 0);
+            count(o, "throttled_ns", 0, 40_000_000);
+            count(o, "context_switches_involuntary", 50, 2);
+        });
+        assert_eq!(row(&found, "stolen_ns: time the hypervisor took from `packed`").value, Some(5.0));
+        assert_eq!(row(&found, "throttled_ns: time a CPU quota took from `padded-64`").value, Some(20.0));
+        let switches = row(&found, "context_switches_involuntary of `counter` in `packed`");
+        assert_eq!((switches.value, switches.unit.as_str()), (Some(1000.0), "a second"));
+        let kernel = |e: &&Evidence| e.unit == "a second" || e.unit == "% of its windows";
+        // The quota stopped the lone worker too.
+        assert_eq!(found.evidence.iter().filter(kernel).count(), 4, "{:#?}", found.evidence);
+    }
+}
