@@ -11,7 +11,7 @@ use plan::{ArmKind, Bound, Plan, Program, Repetitions};
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
-use record::{Observation, Trace};
+use record::{CountedEvent, Observation, Trace};
 use std::time::Instant;
 
 /// Blocks after which `repetitions = "auto"` first looks at its precision: fewer give no interval worth the name.
@@ -44,6 +44,8 @@ pub(crate) struct Campaign<'a> {
     pub(crate) machine: &'a Machine,
     /// What workers count, by kind of core.
     pub(crate) orders: &'a [Orders],
+    /// What the counters' names stand for here.
+    pub(crate) events: &'a [CountedEvent],
     pub(crate) signals: &'a Signals,
     pub(crate) seed: u64,
 }
@@ -212,7 +214,7 @@ impl Campaign<'_> {
     }
 
     fn analyse(&self, observations: &mut [Observation]) -> Findings {
-        analysis::analyse(self.plan, self.bound, &self.machine.topology, observations, self.seed)
+        analysis::analyse(self.plan, self.bound, &self.machine.topology, self.events, observations, self.seed)
     }
 
     /// A role that completes no pass measures nothing: an error of the scenario, unless the worker was merely evicted.

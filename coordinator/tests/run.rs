@@ -7,7 +7,7 @@ use record::Run;
 use serde_json::Value;
 
 /// The contract's keys, in order.
-const TOP: [&str; 14] = [
+const TOP: [&str; 15] = [
     "schema_version",
     "tool",
     "command",
@@ -17,6 +17,7 @@ const TOP: [&str; 14] = [
     "host",
     "scenario",
     "method",
+    "events",
     "arms",
     "observations",
     "expect",
@@ -286,5 +287,7 @@ fn a_budget_that_ends_the_run_is_told() {
     let output = bench.run().args(["--json", "--quiet", "--only", "padded"]).output().unwrap();
     assert!(is_done(output.status.code()), "{:?} {}", output.status, stderr(&output));
     let run: Run = serde_json::from_slice(&output.stdout).unwrap();
-    assert!(run.warnings.iter().any(|w| w.id == "budget_spent" && w.text.contains("0.00 %")), "{:?}", run.warnings);
+    // A busy machine may leave no intervals to be precise about.
+    let told = |text: &str| text.contains("0.00 %") || text.contains("before there were intervals");
+    assert!(run.warnings.iter().any(|w| w.id == "budget_spent" && told(&w.text)), "{:?}", run.warnings);
 }

@@ -46,7 +46,16 @@ pub(crate) fn run(options: &RunOptions, colour: ColourChoice) -> Result<Ending, 
     let orders = selection.orders();
     let held = Held::open(&orders);
     let signals = Signals::block().map_err(|errno| CommandError::Failed(format!("signalfd failed: {errno}")))?;
-    let campaign = Campaign { plan: &plan, bound: &bound, machine: &machine, orders: &orders, signals: &signals, seed };
+    let events = selection.events();
+    let campaign = Campaign {
+        plan: &plan,
+        bound: &bound,
+        machine: &machine,
+        orders: &orders,
+        events: &events,
+        signals: &signals,
+        seed,
+    };
     let mut progress = Progress::new(progress_mode(options), &plan.title, campaign.planned_repetitions());
     let measured = campaign.measure(&mut progress);
     progress.finish();

@@ -71,6 +71,11 @@ impl<'a> Page<'a> {
 
     /// A table and the reasons for what it lacks.
     pub(super) fn grid(&mut self, grid: &Grid, notes: &Notes) {
+        self.table(grid);
+        self.notes(notes);
+    }
+
+    fn table(&mut self, grid: &Grid) {
         for (kind, line) in grid.lines(self.style.width()) {
             self.lines.push(match kind {
                 LineKind::Head | LineKind::Name => self.style.paint(Tone::Strong, &line),
@@ -78,9 +83,20 @@ impl<'a> Page<'a> {
                 LineKind::Body => line,
             });
         }
+    }
+
+    fn notes(&mut self, notes: &Notes) {
         for (number, reason) in notes.reasons() {
             self.item(0, &format!("[{number}] "), reason);
         }
+    }
+
+    /// A table of many columns, taken apart where it is too wide, then the reasons for what it lacks.
+    pub(super) fn grid_in_bands(&mut self, grid: Grid, kept: usize, notes: &Notes) {
+        for band in grid.in_bands(kept, self.style.width()) {
+            self.table(&band);
+        }
+        self.notes(notes);
     }
 
     /// A command that can be copied, however narrow the page, with a remark as the shell's comment: behind it where

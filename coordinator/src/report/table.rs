@@ -5,29 +5,61 @@ use crate::report::figures::{Figure, NONE};
 use crate::report::text::{columns, escaped, wrapped};
 use comfy_table::{Cell as ComfyCell, CellAlignment, ContentArrangement, Table, presets};
 use record::Interval;
+use std::borrow::Cow;
 
 /// Blank columns between two columns of a table.
 const GAP: u16 = 2;
 
+/// Widest line of a head made of words of any length; the longest word that stands in one is `instructions`.
+const HEAD_WIDTH: usize = 12;
+
+/// The head of a column: `what` in lines of a word or two, its unit in the last. An event in perf's spelling breaks behind
+/// its punctuation.
+pub(super) fn head(what: &str, unit: &str) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for word in what.split_whitespace() {
+        let mut room_for_a_word = true;
+        for piece in word.split_inclusive([',', '/', ':']) {
+            let space = if room_for_a_word { " " } else { "" };
+            match lines.last_mut() {
+                Some(line) if columns(line) + space.len() + columns(piece) <= HEAD_WIDTH => {
+                    line.push_str(space);
+                    line.push_str(piece);
+                }
+                _ => lines.extend(wrapped(piece, HEAD_WIDTH, "", "")),
+            }
+            room_for_a_word = false;
+        }
+    }
+    lines.push(unit.to_owned());
+    lines.join("\n")
+}
+
 /// A column: its unit stands in its head, and every cell under it has that unit.
+#[derive(Clone)]
 pub(super) struct Column {
     /// What its cells are called in a block of their own.
-    pub(super) name: &'static str,
+    pub(super) name: Cow<'static, str>,
     /// Its head in a table; may have several lines.
-    pub(super) head: &'static str,
+    pub(super) head: Cow<'static, str>,
     /// Whether its cells are words, which stand left, not figures.
     pub(super) words: bool,
 }
 
 impl Column {
     /// A column of words.
-    pub(super) const fn words(name: &'static str) -> Column {
-        Column { name, head: name, words: true }
+    pub(super) fn words(name: &'static str) -> Column {
+        Column { name: name.into(), head: name.into(), words: true }
     }
 
     /// A column of figures.
-    pub(super) const fn figures(name: &'static str, head: &'static str) -> Column {
-        Column { name, head, words: false }
+    pub(super) fn figures(name: impl Into<Cow<'static, str>>, head: impl Into<Cow<'static, str>>) -> Column {
+        let (name, head) = (name.into(), head.into());
+        Column {
+            name: escaped(&name).into(),
+            head: head.lines().map(escaped).collect::<Vec<_>>().join("\n").into(),
+            words: false,
+        }
     }
 }
 
@@ -100,6 +132,9 @@ pub(super) enum LineKind {
     Body,
 }
 
+/// Fewest figures in a line of a table that is taken apart into several.
+const FEWEST_IN_A_BAND: usize = 2;
+
 /// A table before its width is known.
 pub(super) struct Grid {
     /// The columns.
@@ -116,6 +151,41 @@ impl Grid {
             .map(|shape| self.tabled(shape))
             .find(|lines| lines.iter().all(|(_, line)| columns(line) <= width))
             .unwrap_or_else(|| self.stacked(width))
+    }
+
+    /// The table taken apart into tables that each fit `width` columns and begin with its first `kept` columns. Whole
+    /// where that would leave hardly a figure in each, so that it is stacked.
+    pub(super) fn in_bands(self, kept: usize, width: usize) -> Vec<Grid> {
+        let mut bands: Vec<Vec<usize>> = Vec::new();
+        for column in kept..self.columns.len() {
+            let wider = |band: &Vec<usize>| band.iter().copied().chain([column]).collect::<Vec<_>>();
+            match bands.last().map(wider).filter(|wider| self.part(kept, wider).fits(width)) {
+                Some(wider) => *bands.last_mut().expect("it was just widened") = wider,
+                None => bands.push(vec![column]),
+            }
+        }
+        let full = &bands[..bands.len().saturating_sub(1)];
+        if bands.len() < 2 || full.iter().any(|band| band.len() < FEWEST_IN_A_BAND) {
+            return vec![self];
+        }
+        bands.iter().map(|band| self.part(kept, band)).collect()
+    }
+
+    fn part(&self, kept: usize, band: &[usize]) -> Grid {
+        let columns = || (0..kept).chain(band.iter().copied());
+        let row = |row: &Row| Row {
+            block: row.block.clone(),
+            section: row.section,
+            cells: columns().filter_map(|index| row.cells.get(index).cloned()).collect(),
+        };
+        Grid {
+            columns: columns().map(|index| self.columns[index].clone()).collect(),
+            rows: self.rows.iter().map(row).collect(),
+        }
+    }
+
+    fn fits(&self, width: usize) -> bool {
+        self.tabled(Cell::two_lines).iter().all(|(_, line)| columns(line) <= width)
     }
 
     fn tabled(&self, shape: impl Fn(&Cell) -> String) -> Vec<(LineKind, String)> {
@@ -163,8 +233,8 @@ impl Grid {
 
     /// One block a row: a line for each column that says something.
     fn stacked(&self, width: usize) -> Vec<(LineKind, String)> {
-        let label = self.columns.iter().skip(1).map(|column| columns(column.name)).max().unwrap_or(0);
-        let label = label.min(width / 2);
+        let names = self.columns.iter().skip(1).map(|column| columns(&column.name));
+        let label = names.filter(|name| *name <= width / 2).max().unwrap_or(0);
         let mut lines = Vec::new();
         for row in &self.rows {
             if let Some(section) = row.section {
@@ -175,10 +245,12 @@ impl Grid {
             lines.extend(wrapped(&name, width, "", "  ").into_iter().map(|line| (LineKind::Name, line)));
             for (column, cell) in self.columns.iter().zip(&row.cells).skip(1) {
                 let text = cell.line();
-                if !text.is_empty() {
-                    let first = format!("  {:<label$}  ", column.name);
-                    lines.extend(wrapped(&text, width, &first, "    ").into_iter().map(|line| (LineKind::Body, line)));
-                }
+                let body = match columns(&column.name) <= label {
+                    _ if text.is_empty() => continue,
+                    true => wrapped(&text, width, &format!("  {:<label$}  ", column.name), "    "),
+                    false => wrapped(&format!("{}: {text}", column.name), width, "  ", "    "),
+                };
+                lines.extend(body.into_iter().map(|line| (LineKind::Body, line)));
             }
         }
         lines
@@ -269,6 +341,32 @@ mod tests {
         assert_eq!(lines[..3], ["packed", "  bytes  16", "  ns/op  23.1 (22.8–23.4)"]);
         assert!(lines.iter().all(|line| columns(line) <= 26), "{lines:?}");
         assert_eq!(lines.iter().filter(|line| line.contains("bytes")).count(), 1);
+    }
+
+    #[test]
+    fn a_table_too_wide_is_taken_apart_where_each_part_still_says_something() {
+        let wide = || Grid {
+            columns: [Column::words("variant")]
+                .into_iter()
+                .chain(["a", "b", "c", "d", "e"].map(|name| Column::figures(name, name)))
+                .collect(),
+            rows: vec![Row::new(["packed", "1001", "1002", "1003", "1004", "1005"].map(Cell::text).into())],
+        };
+        let bodies = |width: usize| {
+            let bands = wide().in_bands(1, width);
+            let last = bands.iter().map(|band| band.lines(width).pop().unwrap().1);
+            last.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect::<Vec<_>>()
+        };
+        assert_eq!(bodies(60), ["packed 1001 1002 1003 1004 1005"]);
+        assert_eq!(bodies(26), ["packed 1001 1002 1003", "packed 1004 1005"]);
+        assert_eq!(bodies(14), ["e 1005"], "one figure beside the name is a block, not a table");
+    }
+
+    #[test]
+    fn a_head_of_many_words_stands_in_narrow_lines() {
+        assert_eq!(head("L1D requests to L2", "/op"), "L1D requests\nto L2\n/op");
+        assert_eq!(head("cpu/event=0x44,umask=0x14/", "/s"), "cpu/\nevent=0x44,\numask=0x14/\n/s");
+        assert_eq!(head("sched:sched_switch", "/op"), "sched:\nsched_switch\n/op");
     }
 
     #[test]

@@ -2,10 +2,12 @@
 
 mod arms;
 mod closing;
+mod counters;
 mod locks;
 mod method;
 mod modelled;
 mod opening;
+mod readings;
 mod verdict;
 mod workers;
 
@@ -24,6 +26,7 @@ pub(crate) fn render(run: &Run, results: Option<&Path>, style: &Style) -> String
     locks::write(&mut page, run);
     verdict::write(&mut page, run);
     method::write(&mut page, run);
+    counters::write(&mut page, run);
     modelled::write(&mut page, run);
     verdict::warnings(&mut page, run);
     closing::write(&mut page, run, results);

@@ -1,5 +1,7 @@
 //! Runs made by hand, with figures as a machine of two virtual CPUs gives them.
 
+use plan::CountedBy;
+use plan::event::COUNTERS;
 use record::*;
 use std::collections::BTreeMap;
 
@@ -45,7 +47,7 @@ pub(super) fn false_sharing() -> Run {
             text: "title = \"False sharing\"\n".to_owned(),
         },
         method: method(),
-        events: Vec::new(),
+        events: COUNTERS.iter().map(|(name, by)| event(name, *by)).collect(),
         arms,
         observations,
         expect: vec![ExpectOutcome {
@@ -152,9 +154,158 @@ pub(super) fn modelled() -> Run {
     run
 }
 
+/// The same on an AMD processor with a PMU: generic events that count something else than their name says, some that it
+/// lacks, one that took turns, two events of the user's, and a model beside. Every figure is another one.
+pub(super) fn zen() -> Run {
+    let mut run = false_sharing();
+    "AMD EPYC 9R14".clone_into(&mut run.host.cpu_model);
+    run.host.hypervisor = None;
+    let renamed = [
+        ("l1d_loads", "L1D accesses", "loads and stores that went to the L1 data cache"),
+        ("l1d_load_misses", "L1D requests to L2", "requests to L2 from the L1 data cache: loads, stores, prefetches"),
+        ("cache_misses", "L2 misses", "demand requests that missed the L2 cache"),
+    ];
+    for (name, shown, counts) in renamed {
+        for event in run.events.iter_mut().filter(|event| event.name == name) {
+            shown.clone_into(&mut event.shown);
+            counts.clone_into(&mut event.counts);
+        }
+    }
+    run.events.push(event("cpu/event=0x44,umask=0x14/", CountedBy::Processor));
+    run.events.push(event("sched:sched_switch", CountedBy::Kernel));
+    for index in 0..run.arms.len() {
+        zen_counts(&mut run, index);
+    }
+    for (arm, per_op) in [(0, 0.4711), (1, 0.000_071)] {
+        if let Some(counter) = run.arms[arm].roles[0].counters.get_mut("transfers_local") {
+            counter.modelled = Some(Modelled { value: per_op * 4e7, per_op });
+        }
+    }
+    let row = |name: &str, value, unit: &str, source: &str| Evidence {
+        name: name.to_owned(),
+        value,
+        unit: unit.to_owned(),
+        source: source.to_owned(),
+    };
+    run.diagnosis[0].evidence = vec![
+        row("upgrades per pass of `counter` in `packed`", Some(0.731), "per op", "measured, scaled"),
+        row(
+            "upgrades per pass of `counter` in `packed` over `solo:counter`",
+            Some(1617.0),
+            "times",
+            "measured, scaled",
+        ),
+        row("llc_load_misses", None, "", "missing: this processor's PMU has no such event"),
+    ];
+    run.warnings.clear();
+    run
+}
+
+/// The same with a second role in every arm, which pays less.
+pub(super) fn two_roles() -> Run {
+    let mut run = zen();
+    for arm in &mut run.arms {
+        let mut reader = arm.roles[0].clone();
+        "reader".clone_into(&mut reader.role);
+        for counter in reader.counters.values_mut() {
+            counter.modelled = None;
+            counter.measured.per_op = counter.measured.per_op.map(|per_op| 0.57 * per_op);
+        }
+        arm.roles.push(reader);
+    }
+    run
+}
+
+fn zen_counts(run: &mut Run, arm: usize) {
+    // Counter, per op in the packed arms, per op in the others.
+    let figures = [
+        ("cycles", 83.1, 1.21),
+        ("instructions", 2.03, 2.13),
+        ("l1d_loads", 2.51, 2.62),
+        ("l1d_load_misses", 0.911, 0.000_31),
+        ("transfers_local", 0.831, 0.000_21),
+        ("transfers_remote", 0.0571, 0.000_11),
+        ("upgrades", 0.731, 0.000_41),
+        ("cache_references", 0.971, 0.000_51),
+        ("cache_misses", 0.871, 0.000_61),
+        ("dtlb_load_misses", 0.000_002, 0.000_001),
+        ("cpu/event=0x44,umask=0x14/", 0.0, 0.0),
+    ];
+    let lacking = ["stalled_cycles", "transfers_cluster", "transfers_write", "l1d_invalidations", "llc_loads"];
+    let packed = run.arms[arm].name == "packed" || run.arms[arm].name == "control";
+    for (name, sick, well) in figures {
+        let per_op = if packed { sick } else { well } * (1.0 + 0.037 * arm as f64);
+        let value = (per_op * 4e7) as u64;
+        let reading = match name {
+            "upgrades" => Reading::Scaled { value, ratio: 0.53 },
+            _ => Reading::Counted { value },
+        };
+        count(run, arm, name, reading, Some(per_op));
+    }
+    for name in lacking.into_iter().chain(["llc_load_misses"]) {
+        let why = "this processor's PMU has no such event (perf_event_open: ENOENT)".to_owned();
+        count(run, arm, name, Reading::Unsupported { why }, None);
+    }
+    let denied = Reading::Denied {
+        why: "kernel.perf_event_paranoid is 2".to_owned(),
+        cure: "sudo sysctl kernel.perf_event_paranoid=1".to_owned(),
+    };
+    count(run, arm, "sched:sched_switch", denied, None);
+}
+
 fn count(run: &mut Run, arm: usize, name: &str, reading: Reading, per_op: Option<f64>) {
     let measured = Measured { reading, per_op, per_second: per_op.map(|n| n * 4.3e7) };
-    run.arms[arm].roles[0].counters.insert(name.to_owned(), CounterSummary { measured, modelled: None });
+    let counters = &mut run.arms[arm].roles[0].counters;
+    let modelled = counters.get(name).and_then(|known| known.modelled.clone());
+    counters.insert(name.to_owned(), CounterSummary { measured, modelled });
+}
+
+/// A counter under its own name.
+fn event(name: &str, counted_by: CountedBy) -> CountedEvent {
+    CountedEvent {
+        name: name.to_owned(),
+        shown: name.replace('_', " "),
+        event: Some(name.replace('_', "-")),
+        counts: format!("what the kernel's {name} counts"),
+        source: "perf_event_open(2)".to_owned(),
+        counted_by: match counted_by {
+            CountedBy::Processor => "processor".to_owned(),
+            CountedBy::Kernel => "kernel".to_owned(),
+        },
+        cpus: "0-1".to_owned(),
+    }
+}
+
+/// What the kernel counts on any machine, in an arm of so many nanoseconds an operation: nearly nothing but time.
+fn kernel_counters(ns_per_op: f64) -> impl Iterator<Item = (String, CounterSummary)> {
+    let ops_per_second = 2e9 / ns_per_op;
+    let counted = move |a_second: f64| Measured {
+        reading: Reading::Counted { value: a_second.round() as u64 },
+        per_op: Some(a_second / ops_per_second),
+        per_second: Some(a_second),
+    };
+    let not_mounted = || Measured {
+        reading: Reading::Denied {
+            why: "tracefs is not mounted".to_owned(),
+            cure: "sudo mount -t tracefs nodev /sys/kernel/tracing".to_owned(),
+        },
+        per_op: None,
+        per_second: None,
+    };
+    let readings = [
+        ("context_switches", counted(14.5)),
+        ("context_switches_voluntary", counted(0.0)),
+        ("context_switches_involuntary", counted(14.5)),
+        ("cpu_migrations", counted(0.0)),
+        ("page_faults", counted(0.0)),
+        ("page_faults_major", counted(0.0)),
+        ("task_clock", counted(1.9531e9)),
+        ("futex_calls", not_mounted()),
+        ("tlb_flushes", not_mounted()),
+        ("stolen_ns", counted(0.0)),
+        ("throttled_ns", counted(0.0)),
+    ];
+    readings.into_iter().map(|(name, measured)| (name.to_owned(), CounterSummary { measured, modelled: None }))
 }
 
 fn host() -> Host {
@@ -239,7 +390,9 @@ fn arm(name: &str, kind: Kind, bytes: u64, ns: Interval, ratio_to_best: Option<I
         },
         modelled: None,
     };
-    let counters = ["l1d_load_misses", "llc_load_misses"].map(|name| (name.to_owned(), unsupported.clone()));
+    let processor_s = COUNTERS.iter().filter(|(_, by)| *by == CountedBy::Processor);
+    let processor_s = processor_s.map(|(name, _)| ((*name).to_owned(), unsupported.clone()));
+    let counters = processor_s.chain(kernel_counters(ns.median));
     ArmSummary {
         name: name.to_owned(),
         kind,
@@ -278,7 +431,7 @@ fn arm(name: &str, kind: Kind, bytes: u64, ns: Interval, ratio_to_best: Option<I
             ops_per_second: rate(2.0),
             fairness_jain: Some(0.9981),
             contention: Contention::default(),
-            counters: counters.into_iter().collect(),
+            counters: counters.collect(),
         }],
         workers: vec![worker(0, 1.02), worker(1, 0.98)],
         locks: Vec::new(),

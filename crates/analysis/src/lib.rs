@@ -9,7 +9,6 @@
 mod classes;
 mod counters;
 mod diagnose;
-mod events;
 mod evictions;
 mod expect;
 mod figures;

@@ -1,11 +1,10 @@
 //! The run as every later stage looks at it: the kept repetitions of each arm in its headline regime, by block.
 
-use crate::events::Events;
 use crate::figures::{Figure, Series, ns_per_op, pairs, slowest_ns_per_op};
 use crate::interval;
 use crate::regime::Regimes;
 use plan::{ArmKind, Bound, BoundArm, Plan, Program, Role, Topology};
-use record::{CountedEvent, Interval, Observation};
+use record::{CountedEvent, Events, Interval, Observation};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 

@@ -153,7 +153,8 @@ fn uncounted<'a>(view: &View<'a>) -> Vec<Uncounted<'a>> {
     found
 }
 
-/// One warning a cause: which counters it keeps away, and what helps.
+/// What keeps counters away, and what helps: a warning a cause, but one for all that this machine lacks, since no cure
+/// tells those causes apart.
 fn uncounted_events(view: &View) -> Vec<Warning> {
     let mut found = uncounted(view);
     let mut warnings: Vec<Warning> = no_pmu(view, &mut found).into_iter().collect();
@@ -167,22 +168,31 @@ fn uncounted_events(view: &View) -> Vec<Warning> {
                 format!("never got onto a counter in some window: {}", named(names)),
                 "count fewer events, or stop other users of the counters",
             ),
-            Reading::Unsupported { why } => (
-                "counters_unsupported",
-                format!("cannot be counted on this machine: {} ({why})", named(names)),
-                "the others count; docs/counters.md says what each CPU family can count",
-            ),
-            Reading::Counted { .. } | Reading::Scaled { .. } => continue,
+            Reading::Unsupported { .. } | Reading::Counted { .. } | Reading::Scaled { .. } => continue,
         };
         warnings.extend(warning(id, text, advice));
     }
+    warnings.extend(unsupported(&found));
     warnings
+}
+
+fn unsupported(found: &[Uncounted]) -> Option<Warning> {
+    let lacking: Vec<&Uncounted> = found.iter().filter(|one| one.state == "unsupported").collect();
+    let mut names: Vec<&str> = lacking.iter().flat_map(|one| &one.names).copied().collect();
+    names.sort_unstable();
+    let why = match &lacking[..] {
+        [] => return None,
+        [one] => counters::why_not(one.reading).unwrap_or_default(),
+        several => format!("for {} reasons, each beside its counter under `counters`", several.len()),
+    };
+    let text = format!("cannot be counted on this machine: {} ({why})", named(&names));
+    warning("counters_unsupported", text, "the others count; docs/counters.md says what each CPU family can count")
 }
 
 /// Where no event of the processor could be counted in any window, nor could be with leave: one warning for all of them,
 /// which are taken out of `found`.
 fn no_pmu(view: &View, found: &mut Vec<Uncounted>) -> Option<Warning> {
-    let processor = |name: &str| view.events.processor(name) && plan::event::is_counter(name);
+    let processor = |name: &str| view.events.by_processor(name) && plan::event::is_counter(name);
     let all: BTreeSet<&str> =
         view.observations.iter().flat_map(|o| o.counters.keys()).map(String::as_str).filter(|n| processor(n)).collect();
     let missing = |one: &&Uncounted| one.state == "unsupported";
@@ -350,7 +360,16 @@ mod tests {
         readings.push(("cycles", Reading::Counted { value: 9 }));
         let found = warned(&readings);
         assert_eq!((found.len(), found[0].id.as_str()), (1, "counters_unsupported"));
-        assert!(found[0].text.contains("`l1d_invalidations`, `llc_load_misses`, `llc_loads` and 2 more"), "{found:?}");
+        let said = "`l1d_invalidations`, `llc_load_misses`, `llc_loads` and 2 more (no such event)";
+        assert!(found[0].text.ends_with(said), "{found:?}");
+
+        readings.push(("upgrades", Reading::Unsupported { why: "another reason".into() }));
+        let found = warned(&readings);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(
+            found[0].text.ends_with("and 3 more (for 2 reasons, each beside its counter under `counters`)"),
+            "{found:?}"
+        );
     }
 
     #[test]

@@ -3,12 +3,14 @@
 #![forbid(unsafe_code)]
 
 mod doctor;
+mod events;
 mod observation;
 mod reading;
 mod run;
 mod trace;
 
 pub use doctor::{Check, CheckState, Doctor};
+pub use events::Events;
 pub use observation::{LockObservation, Observation, WaitCount};
 pub use reading::{Reading, ReadingError};
 pub use run::*;

@@ -1,13 +1,18 @@
 //! The table of variants, the references set apart below it, and what sharing cost against them.
 
-use crate::report::figures::{count, percent, plain};
+use crate::report::figures::{count, percent};
 use crate::report::page::Page;
-use crate::report::table::{Cell, Column, Grid, Notes, Row};
-use record::{ArmState, ArmSummary, Interval, Kind, Reading, Run};
+use crate::report::table::{Cell, Column, Grid, Notes, Row, head};
+use crate::report::terminal::counters::meaning;
+use crate::report::terminal::readings::{self, Per};
+use record::{ArmState, ArmSummary, Events, Interval, Kind, Run};
 
 /// Shown under the heads that a student meets first; glossary names.
-const L1D: &str = "l1d_load_misses";
-const LLC: &str = "llc_load_misses";
+pub(super) const L1D: &str = "l1d_load_misses";
+pub(super) const LLC: &str = "llc_load_misses";
+
+/// Stands above the arms that are not compared.
+pub(super) const REFERENCES: &str = "references, to hold the figures above against";
 
 /// Variants, references, cost of sharing.
 pub(super) fn write(page: &mut Page, run: &Run) {
@@ -16,23 +21,23 @@ pub(super) fn write(page: &mut Page, run: &Run) {
     let (variants, references): (Vec<_>, Vec<_>) = run.arms.iter().partition(|arm| arm.kind == Kind::Variant);
     let mut rows: Vec<Row> = variants.iter().map(|arm| row(arm, run, &mut notes)).collect();
     for (index, arm) in references.iter().enumerate() {
-        let section = (index == 0).then_some("references, to hold the figures above against");
+        let section = (index == 0).then_some(REFERENCES);
         rows.push(Row { section, ..row(arm, run, &mut notes) });
     }
-    page.grid(&Grid { columns: columns(), rows }, &notes);
+    page.grid(&Grid { columns: columns(run), rows }, &notes);
     page.legend(&legend(run));
     sharing(page, run);
 }
 
-fn columns() -> Vec<Column> {
+fn columns(run: &Run) -> Vec<Column> {
     vec![
         Column::words("variant"),
         Column::figures("bytes", "bytes"),
         Column::figures("ns/op", "ns/op\n(interval)"),
         Column::figures("ratio to best", "ratio to best\n(interval)"),
         Column::figures("kept", "kept"),
-        Column::figures("L1D misses/op", "L1D\nmiss\n/op"),
-        Column::figures("LLC misses/op", "LLC\nmiss\n/op"),
+        column(run, L1D, "L1D misses/op", "L1D\nmiss\n/op"),
+        column(run, LLC, "LLC misses/op", "LLC\nmiss\n/op"),
     ]
 }
 
@@ -89,29 +94,30 @@ fn best(run: &Run) -> Option<&ArmSummary> {
     run.arms.iter().find(|arm| arm.kind == Kind::Variant && arm.ratio_to_best.is_some())
 }
 
-/// A counter of the headline role, for each pass. What could not be counted is not 0.
+/// A counter of the headline role, for each pass.
 fn misses(arm: &ArmSummary, counter: &str, notes: &mut Notes) -> Cell {
     if arm.state == ArmState::NotApplicable {
         return notes.missing(reason(arm));
     }
     let role = arm.roles.iter().find(|role| role.role == arm.headline_role);
-    let Some(summary) = role.and_then(|role| role.counters.get(counter)) else {
-        return notes.missing("this run has no reading of it".to_owned());
-    };
-    match (&summary.measured.reading, summary.measured.per_op) {
-        (Reading::Counted { .. }, Some(per_op)) => Cell::text(plain(per_op)),
-        (Reading::Scaled { ratio, .. }, Some(per_op)) => notes.marked(
-            &plain(per_op),
-            format!("on a counter for {} of the window, scaled up to all of it", percent(*ratio)),
-        ),
-        (Reading::Counted { .. } | Reading::Scaled { .. }, None) => {
-            notes.missing("counted, but no pass to divide it by".to_owned())
+    readings::cell(role.and_then(|role| role.counters.get(counter)).map(|c| &c.measured), Per::Op, notes)
+}
+
+/// Whether some arm has a count of it: else it matters to nobody what would have been counted.
+fn was_counted(run: &Run, counter: &str) -> bool {
+    let mut roles = run.arms.iter().flat_map(|arm| &arm.roles);
+    roles.any(|role| role.counters.get(counter).is_some_and(|c| c.measured.reading.value().is_some()))
+}
+
+/// A column of misses: where the generic event counts something else on this machine, its head says what.
+fn column(run: &Run, counter: &str, name: &'static str, plain: &'static str) -> Column {
+    let events = Events(&run.events);
+    match events.differs(counter) && was_counted(run, counter) {
+        true => {
+            let shown = events.shown(counter);
+            Column::figures(format!("{shown}/op"), head(&shown, Per::Op.unit()))
         }
-        (Reading::NotScheduled, _) => notes.missing(
-            "opened, but the kernel never gave it a counter in the window; count fewer events at once".to_owned(),
-        ),
-        (Reading::Unsupported { why }, _) => notes.missing(format!("this machine cannot count it: {why}")),
-        (Reading::Denied { why, cure }, _) => notes.missing(format!("not permitted: {why}; cure: {cure}")),
+        false => Column::figures(name, plain),
     }
 }
 
@@ -123,9 +129,12 @@ fn legend(run: &Run) -> String {
         _ => "each row's headline role".to_owned(),
     };
     let level = percent(run.method.level);
+    let explained = |counter: &&str| was_counted(run, counter);
+    let meanings = [L1D, LLC].into_iter().filter(explained).filter_map(|counter| meaning(run, counter));
+    let meanings: String = meanings.map(|meaning| format!(" {meaning}")).collect();
     format!(
         "ns/op: nanoseconds for one pass of {role}, per worker: median of the repetitions kept, with its {level} \
-         interval. kept: repetitions that count, of those that ran."
+         interval. kept: repetitions that count, of those that ran.{meanings}"
     )
 }
 

@@ -1,10 +1,15 @@
 //! The whole page, on runs made by hand.
 
+#[path = "../../../tests/common/sources.rs"]
+mod sources;
+
 use super::render;
+use crate::report::figures::plain;
 use crate::report::style::{ColourChoice, Style};
 use crate::report::testing;
 use crate::report::text::columns;
 use record::Run;
+use std::collections::BTreeSet;
 use std::path::Path;
 
 fn page(run: &Run, width: usize) -> String {
@@ -17,8 +22,9 @@ fn flat(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-fn every_run() -> [Run; 5] {
-    [testing::false_sharing(), testing::mutex(), testing::every_reading(), testing::poor(), testing::modelled()]
+fn every_run() -> [Run; 7] {
+    let [one, two, three] = [testing::false_sharing(), testing::mutex(), testing::every_reading()];
+    [one, two, three, testing::poor(), testing::modelled(), testing::zen(), testing::two_roles()]
 }
 
 /// The lines from a heading to the next blank one.
@@ -43,7 +49,8 @@ fn tables_are_tables_at_eighty_columns_and_blocks_at_forty() {
         let wide = page(&run, 80);
         let table = section(&wide, "Variants");
         assert!(table[1..4].iter().any(|line| line.contains("ratio to best")), "{table:?}");
-        assert!(table[3].starts_with("variant  ") && table[4].starts_with('─'), "{table:?}");
+        let names = table.iter().position(|line| line.starts_with("variant  ")).unwrap();
+        assert!((3..=4).contains(&names) && table[names + 1].starts_with('─'), "{table:?}");
         let narrow = page(&run, 40);
         let block = section(&narrow, "Variants");
         assert_eq!(block[1], "packed");
@@ -192,6 +199,162 @@ fn measured_and_modelled_figures_never_stand_without_their_source() {
         let in_tables = tables.iter().flatten().filter(|line| holds(line)).count();
         assert_eq!(page.lines().filter(holds).count(), in_tables, "measured counts stand under \"measured\" only");
     }
+}
+
+/// A page in its sections: the lines between blank ones.
+fn sections(page: &str) -> Vec<Vec<&str>> {
+    let lines: Vec<&str> = page.lines().collect();
+    lines.split(|line| line.is_empty()).map(<[&str]>::to_vec).collect()
+}
+
+/// Whether a figure stands in a line as a word of its own, with or without the mark of a note.
+fn holds(line: &str, figure: &str) -> bool {
+    line.split_whitespace().any(|word| word.split('[').next() == Some(figure))
+}
+
+/// The counters' figures of a run as a page would print them: measured, and modelled. Those that say as much without a
+/// source are left out: 0, and what is under the least figure.
+fn figures(run: &Run) -> [BTreeSet<String>; 2] {
+    let counters = || run.arms.iter().flat_map(|arm| &arm.roles).flat_map(|role| role.counters.values());
+    let measured = counters().flat_map(|c| [c.measured.per_op, c.measured.per_second]).flatten();
+    let modelled = counters().filter_map(|c| Some(c.modelled.as_ref()?.per_op));
+    let texts = |figures: Vec<f64>| -> BTreeSet<String> {
+        figures
+            .into_iter()
+            .filter(|figure| *figure >= 1e-4)
+            .map(plain)
+            .map(|text| text.replace('\u{a0}', " "))
+            .collect()
+    };
+    [texts(measured.collect()), texts(modelled.collect())]
+}
+
+/// The grep: wherever a counter's figure is printed, its section says in its heading that it was measured or computed, a
+/// line of the diagnosis in its first word.
+#[test]
+fn no_figure_of_a_counter_is_printed_without_its_source() {
+    for run in [testing::every_reading(), testing::modelled(), testing::zen(), testing::two_roles()] {
+        let [measured, modelled] = figures(&run);
+        assert!(measured.is_disjoint(&modelled), "the fixture's figures must be told apart");
+        for width in [50, 80, 120] {
+            let page = page(&run, width);
+            for section in sections(&page) {
+                let heading = section[..section.len().min(2)].join(" ");
+                let computed = heading.starts_with("Modelled: computed from the program, not measured");
+                for line in &section {
+                    let found = |figures: &BTreeSet<String>| figures.iter().any(|figure| holds(line, figure));
+                    let [measured, modelled] = [found(&measured), found(&modelled)];
+                    assert!(!modelled || computed, "a modelled figure under \"{heading}\": {line}");
+                    let said =
+                        heading.contains("as measured") || computed || line.trim_start().starts_with("- measured");
+                    assert!(!measured || said, "a measured figure under \"{heading}\": {line}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn every_figure_of_the_json_has_its_source_and_a_stray_one_is_found() {
+    for run in every_run() {
+        let json = serde_json::to_value(&run).unwrap();
+        assert_eq!(sources::unsourced(&json), Vec::<String>::new());
+    }
+    let strays: [fn(&mut serde_json::Value); 6] = [
+        |run| run["arms"][0]["per_op"] = 0.5.into(),
+        |run| run["arms"][0]["roles"][0]["counters"]["cycles"]["value"] = 7.into(),
+        |run| run["arms"][0]["roles"][0]["counters"]["stalled_cycles"]["measured"]["per_op"] = 0.5.into(),
+        |run| run["arms"][0]["roles"][0]["counters"]["cycles"] = 83.into(),
+        |run| run["diagnosis"][0]["evidence"][0]["source"] = "a guess".into(),
+        |run| run["events"][0]["source"] = "".into(),
+    ];
+    for stray in strays {
+        let mut json = serde_json::to_value(testing::zen()).unwrap();
+        stray(&mut json);
+        assert_eq!(sources::unsourced(&json).len(), 1, "{:?}", sources::unsourced(&json));
+    }
+}
+
+/// The text of a section, its lines joined.
+fn text(page: &str, heading: &str) -> String {
+    flat(&section(page, heading).join(" "))
+}
+
+#[test]
+fn what_was_counted_stands_in_columns_with_its_unit_and_the_rest_in_lines() {
+    let page = page(&testing::zen(), 80);
+    let processor = section(&page, "Counted by the processor, as measured");
+    let packed: Vec<String> = processor.into_iter().filter(|line| line.starts_with("packed ")).map(flat).collect();
+    assert_eq!(packed, ["packed 83.1 2.03 2.51 0.831 0.0571", "packed 0.731[1] 0.971 0.871 0"], "{page}");
+    let kernel = section(&page, "Counted by the kernel, as measured");
+    assert!(kernel.iter().any(|line| flat(line) == "packed 14.5 14.5 22.6"), "{page}");
+    assert!(kernel.iter().any(|line| flat(line) == "variant /s /s ns/op"), "{page}");
+    let shown = flat(&page);
+    for wanted in [
+        "[1] on a counter for 53 % of the window, scaled up to all of it",
+        "L1D accesses: loads and stores that went to the L1 data cache.",
+        "0 in every arm: context switches voluntary, CPU migrations, page faults, page faults major, stolen, throttled.",
+        "Under 0.0001 /op in every arm: dTLB load misses.",
+        "Not counted: stalled cycles, transfers cluster, transfers write, L1D invalidations, LLC loads, LLC load misses \
+         (this processor's PMU has no such event (perf_event_open: ENOENT)).",
+        "Not counted: sched:sched_switch (not permitted: kernel.perf_event_paranoid is 2; cure: sudo sysctl",
+    ] {
+        assert!(shown.contains(wanted), "{wanted}\n{page}");
+    }
+    let diagnosis = text(&page, "Diagnosis");
+    assert!(
+        diagnosis.contains("- measured, scaled: upgrades per pass of `counter` in `packed` over `solo:counter` 1617")
+    );
+    assert!(!diagnosis.contains("0.731"), "counts per operation stand in their table: {diagnosis}");
+    let columns = text(&page, "Counted by the processor");
+    assert!(!columns.contains("L1D requests to L2"), "what stands in the variants' table is not repeated\n{page}");
+}
+
+#[test]
+fn a_generic_event_that_counts_something_else_is_headed_by_what_it_counts() {
+    let page = page(&testing::zen(), 80);
+    let table = text(&page, "Variants, as measured");
+    assert!(table.contains("L1D requests LLC") && !table.contains("L1D miss"), "{page}");
+    assert!(table.contains("L1D requests to L2: requests to L2 from the L1 data cache: loads, stores, prefetches."));
+    let mut uncounted = testing::false_sharing();
+    uncounted.events = testing::zen().events;
+    let table = text(&self::page(&uncounted, 80), "Variants, as measured");
+    assert!(
+        table.contains("miss") && !table.contains("L1D requests"),
+        "what nobody counted needs no explaining: {table}"
+    );
+}
+
+#[test]
+fn without_a_pmu_its_events_are_one_line() {
+    let page = page(&testing::false_sharing(), 80);
+    assert!(!page.contains("Counted by the processor"), "{page}");
+    let kernel = text(&page, "Counted by the kernel, as measured");
+    for wanted in [
+        "Not counted: all 16 events of the processor (no hardware counters (ENOENT)).",
+        "Not counted: futex calls, TLB flushes (not permitted: tracefs is not mounted; cure: sudo mount -t tracefs",
+    ] {
+        assert!(kernel.contains(wanted), "{wanted}\n{page}");
+    }
+}
+
+#[test]
+fn a_run_with_other_roles_shows_the_counts_of_each() {
+    let page = page(&testing::two_roles(), 80);
+    let rows = section(&page, "Counted by the processor, as measured");
+    let of = |role: &str| rows.iter().filter(|line| line.contains(role)).count();
+    assert!(of("counter") > 0 && of("reader") > 0, "{page}");
+    assert!(text(&page, "Counted by the processor").contains("L1D requests"), "other roles' misses stand nowhere else");
+}
+
+#[test]
+fn nothing_beside_the_two_columns_is_no_section() {
+    let mut run = testing::every_reading();
+    for role in run.arms.iter_mut().flat_map(|arm| &mut arm.roles) {
+        role.counters.retain(|name, _| name.ends_with("_load_misses"));
+        role.counters.remove("dtlb_load_misses");
+    }
+    assert!(!page(&run, 80).contains("Counted by"));
 }
 
 #[test]

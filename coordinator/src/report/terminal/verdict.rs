@@ -43,8 +43,10 @@ fn one(page: &mut Page, diagnosis: &Diagnosis) {
     };
     page.verdict(tone, &verdict, &diagnosis.text);
     // Where nothing is wrong, the text says what was looked at; the count of each pattern is for run.json.
-    let shown = |evidence: &&Evidence| diagnosis.severity > Severity::None || evidence.source != "layout";
-    for line in by_source(diagnosis.evidence.iter().filter(shown)) {
+    let looked = |evidence: &&Evidence| diagnosis.severity > Severity::None || evidence.source != "layout";
+    // Counts per operation stand in tables of their own, arm by arm; here is what follows from them.
+    let tabled = |evidence: &&Evidence| evidence.unit == "per op" && evidence.source.starts_with("measured");
+    for line in by_source(diagnosis.evidence.iter().filter(looked).filter(|one| !tabled(one))) {
         page.item(2, "- ", &line);
     }
     if !diagnosis.cure.is_empty() {

@@ -14,7 +14,8 @@ use crate::words::{figure, list};
 use plan::{ArmKind, BoundArm};
 use record::{Evidence, Reading};
 
-/// Counts of lines that came from other cores' caches. A line arrives by one of these ways, so they add up.
+/// Counts of lines that came from other cores' caches, as far as the processor tells. A line arrives by one of these
+/// ways, so they add up, but see [`Arms::adds_up`].
 const TRANSFERS: [&str; 4] = ["transfers_cluster", "transfers_local", "transfers_remote", "transfers_write"];
 
 /// Counts that rise where a line is fetched again; which of them do depends on the processor.
@@ -39,6 +40,9 @@ const TELLING_RATIO: f64 = 2.0;
 
 /// Counts in the sentence; a fourth would bury the first.
 const MOST_SAID: usize = 3;
+
+/// A way by which so many times fewer lines came than by another is not named in the sentence.
+const MUCH_MORE: f64 = 10.0;
 
 /// Share of windows, and involuntary switches a second, from which on the kernel's evidence explains something.
 const WORTH_SHARE: f64 = 0.01;
@@ -122,14 +126,30 @@ impl<'a> Arms<'a> {
         (base.events >= FEWEST_EVENTS && base.per_op >= LEAST_PER_OP).then(|| sick.per_op / base.per_op)
     }
 
+    /// Arm's REMOTE_ACCESS counts again what its refills count (Arm Architecture Reference Manual, "PMU events").
+    fn adds_up(&self, way: &str) -> bool {
+        let of_arm = |event: &record::CountedEvent| event.event.as_ref().is_some_and(|text| text.starts_with("arm"));
+        way != "transfers_remote" || !self.view.events.of(way).any(of_arm)
+    }
+
+    /// The counts of a tale in words: of several, those that make up most of it.
+    fn words(&self, tale: &Tale) -> String {
+        let part = |name: &&'static str| self.count(self.sick, &Tale { name: String::new(), parts: vec![name] });
+        let most = tale.parts.iter().filter_map(|name| part(name)).map(|count| count.per_op).fold(0.0, f64::max);
+        let worth = |name: &&&'static str| part(name).is_some_and(|count| count.per_op * MUCH_MORE >= most);
+        let named: Vec<String> = tale.parts.iter().filter(worth).map(|name| self.view.events.shown(name)).collect();
+        named.join(" + ")
+    }
+
     /// What the sick arm counted: the transfers together and by their ways, then the misses, then what stands beside.
     fn tales(&self) -> Vec<Tale> {
         let counted = |name: &&'static str| self.reading(self.sick, name).value().is_some();
-        let ways: Vec<&'static str> = TRANSFERS.into_iter().filter(|name| counted(&name)).collect();
-        let together = (ways.len() > 1)
-            .then(|| Tale { name: format!("{ALL_TRANSFERS} ({})", ways.join(" + ")), parts: ways.clone() });
+        let ways: Vec<&'static str> = TRANSFERS.into_iter().filter(|name| counted(name)).collect();
+        let added: Vec<&'static str> = ways.iter().copied().filter(|name| self.adds_up(name)).collect();
+        let together = (added.len() > 1)
+            .then(|| Tale { name: format!("{ALL_TRANSFERS} ({})", added.join(" + ")), parts: added.clone() });
         let single = |name: &'static str| Tale { name: name.to_owned(), parts: vec![name] };
-        let rest = MISSES.into_iter().chain(BESIDE).filter(|name| counted(&name));
+        let rest = MISSES.into_iter().chain(BESIDE).filter(|name| counted(name));
         together.into_iter().chain(ways.into_iter().chain(rest).map(single)).collect()
     }
 }
@@ -149,9 +169,10 @@ fn source(scaled: bool) -> &'static str {
 
 fn tale_rows(arms: &Arms, tale: &Tale) -> Vec<Evidence> {
     let what = format!("{} per pass of `{}`", tale.name, arms.role);
+    let unit = if tale.parts.len() > 1 { "lines per op" } else { "per op" };
     let per_op = |arm: &&str| {
         let count = arms.count(arm, tale)?;
-        Some(evidence(format!("{what} in `{arm}`"), Some(count.per_op), "per op", source(count.scaled)))
+        Some(evidence(format!("{what} in `{arm}`"), Some(count.per_op), unit, source(count.scaled)))
     };
     let mut rows: Vec<Evidence> = arms.each().iter().filter_map(per_op).collect();
     if let Some(ratio) = arms.ratio(tale) {
@@ -194,23 +215,21 @@ fn missing(arms: &Arms) -> Vec<Evidence> {
         None => by_reason.push((why, vec![name])),
     };
     for counter in MISSES {
-        for (why, name) in gaps(arms, counter, counter) {
+        for (why, name) in gaps(arms, counter) {
             add(why, name);
         }
     }
-    for counter in missed_transfers(arms) {
-        for (why, name) in gaps(arms, counter, ALL_TRANSFERS) {
-            add(why, name);
-        }
+    for (why, name) in missed_transfers(arms) {
+        add(why, name);
     }
     let row = |(why, names): (String, Vec<String>)| evidence(names.join(", "), None, "", &format!("missing: {why}"));
     by_reason.into_iter().map(row).collect()
 }
 
 /// Where one counter lacks, with the reason; by its name alone where all arms lack it.
-fn gaps(arms: &Arms, counter: &str, name: &str) -> Vec<(String, String)> {
+fn gaps(arms: &Arms, name: &str) -> Vec<(String, String)> {
     let all = arms.each();
-    let lacking = |arm| Some((counters::why_not(&arms.reading(arm, counter))?, arm));
+    let lacking = |arm| Some((counters::why_not(&arms.reading(arm, name))?, arm));
     let found: Vec<(String, &str)> = all.iter().copied().filter_map(lacking).collect();
     match found.len() == all.len() {
         true => found.into_iter().take(1).map(|(why, _)| (why, name.to_owned())).collect(),
@@ -218,13 +237,19 @@ fn gaps(arms: &Arms, counter: &str, name: &str) -> Vec<(String, String)> {
     }
 }
 
-/// Of the transfers, those whose lack leaves a hole: where others of them are counted, one that this processor has no
-/// event for is no hole, since its events name the ways as they are.
-fn missed_transfers<'a>(arms: &Arms) -> impl Iterator<Item = &'a str> {
+/// Gaps in the transfers. Where none is counted they are one thing that is missing, for the reason that keeps most of
+/// them away; where some are, a processor's lack of another is no gap: its events tell the ways that it knows.
+fn missed_transfers(arms: &Arms) -> Vec<(String, String)> {
     let readings = TRANSFERS.map(|name| (name, arms.reading(arms.sick, name)));
-    let some = readings.iter().any(|(_, reading)| reading.value().is_some());
-    let hole = move |reading: &Reading| !some || !matches!(reading, Reading::Unsupported { .. });
-    readings.into_iter().filter(move |(_, reading)| hole(reading)).map(|(name, _)| name)
+    if readings.iter().any(|(_, reading)| reading.value().is_some()) {
+        let known = readings.iter().filter(|(_, reading)| !matches!(reading, Reading::Unsupported { .. }));
+        return known.flat_map(|(name, _)| gaps(arms, name)).collect();
+    }
+    let reasons: Vec<String> = readings.iter().filter_map(|(_, reading)| counters::why_not(reading)).collect();
+    let times = |why: &&String| reasons.iter().filter(|other| other == why).count();
+    // The first of equals: what `max_by_key` finds from behind.
+    let main = reasons.iter().rev().max_by_key(times);
+    main.map(|why| (why.clone(), ALL_TRANSFERS.to_owned())).into_iter().collect()
 }
 
 /// What was counted and says something, in a sentence; `None` where nothing was or does.
@@ -245,8 +270,8 @@ fn phrase(arms: &Arms, tale: &Tale) -> Option<String> {
     }
     let transfers = TRANSFERS.contains(&tale.parts[0]);
     let what = match transfers {
-        true => "lines that came from other cores' caches".to_owned(),
-        false => arms.view.events.shown(tale.parts[0]),
+        true => format!("transfers of lines ({})", arms.words(tale)),
+        false => arms.words(tale),
     };
     let base_name = list(&[arms.base]);
     let Some(ratio) = arms.ratio(tale) else {
@@ -274,7 +299,10 @@ mod tests {
     }
 
     fn diagnosed(mut bench: Bench, read: impl Fn(&mut Observation)) -> Diagnosis {
-        bench.events = vec![counted_event("l1d_load_misses", "L1D requests to L2", "processor")];
+        bench.events = vec![
+            counted_event("l1d_load_misses", "L1D requests to L2", "processor"),
+            counted_event("transfers_local", "fills: other CCX, near", "processor"),
+        ];
         bench.run(10, |arm, _| if arm == "packed" || arm == "control" { 23.0 } else { 2.3 });
         bench.observations.iter_mut().for_each(|o| o.passes = 1_000_000);
         bench.observations.iter_mut().for_each(read);
@@ -359,9 +387,31 @@ mod tests {
         let value = |name: &str| row(&found, &format!("{name} per pass of `counter` in `packed`")).value;
         assert!((value("transfers (transfers_local + transfers_remote)").unwrap() - 0.9).abs() < 1e-9);
         assert_eq!([value("transfers_local"), value("transfers_remote")], [Some(0.7), Some(0.2)]);
-        let said = "Counted: lines that came from other cores' caches, 0.900 a pass, next to none in `solo:counter`.";
+        let said = "Counted: transfers of lines (fills: other CCX, near + transfers remote), 0.900 a pass, next to none in \
+                    `solo:counter`.";
         assert!(found.text.ends_with(said), "{}", found.text);
         assert!(missing(&found).iter().all(|(name, _)| !name.contains("transfers")), "{:?}", missing(&found));
+    }
+
+    #[test]
+    fn what_arm_counts_twice_is_added_once() {
+        let mut bench = Bench::new(&["packed", "padded-64"]);
+        let event = |name: &str, text: &str| record::CountedEvent {
+            event: Some(text.into()),
+            ..counted_event(name, name, "processor")
+        };
+        bench.events = vec![event("transfers_remote", "armv8_pmuv3_0/event=0x31/")];
+        bench.run(10, |arm, _| if arm == "packed" || arm == "control" { 23.0 } else { 2.3 });
+        for o in &mut bench.observations {
+            o.passes = 1_000_000;
+            for name in ["transfers_cluster", "transfers_local", "transfers_remote"] {
+                count(o, name, 300_000, 0);
+            }
+        }
+        let found = bench.analyse().diagnosis.remove(0);
+        let sum = row(&found, "transfers (transfers_cluster + transfers_local) per pass of `counter` in `packed`");
+        assert!((sum.value.unwrap() - 0.6).abs() < 1e-9);
+        assert!(found.evidence.iter().any(|e| e.name.starts_with("transfers_remote per pass")));
     }
 
     #[test]
@@ -389,6 +439,13 @@ mod tests {
         let why = "missing: this machine exposes no hardware PMU";
         assert_eq!(missing(&found), [("l1d_load_misses, llc_load_misses, cache_misses, transfers", why)]);
         assert!(!found.text.contains("Counted"), "{}", found.text);
+
+        let found = false_sharing(|o| {
+            names.iter().for_each(|name| drop(o.counters.insert((*name).into(), no_pmu())));
+            let why = "Zen has no event of it".to_owned();
+            o.counters.insert("transfers_write".into(), Reading::Unsupported { why });
+        });
+        assert_eq!(missing(&found).len(), 1, "no part of what is missing altogether: {:?}", missing(&found));
 
         let found = false_sharing(|o| {
             names.iter().for_each(|name| count(o, name, 5_000, 5_000));
