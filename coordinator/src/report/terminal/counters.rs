@@ -142,8 +142,9 @@ impl<'a> Counters<'a> {
             self.subjects.iter().filter(move |of| (of.arm.kind == Kind::Variant) == variants).collect::<Vec<_>>()
         };
         let mut rows: Vec<Row> = of_kind(true).iter().map(|of| self.row(of, columns, &mut notes)).collect();
+        let of_variants = rows.len();
         for (index, of) in of_kind(false).iter().enumerate() {
-            let section = (index == 0).then_some(REFERENCES);
+            let section = (index == 0 && of_variants > 0).then_some(REFERENCES);
             rows.push(Row { section, ..self.row(of, columns, &mut notes) });
         }
         let names = if self.several_roles { vec!["variant", "role"] } else { vec!["variant"] };
@@ -192,7 +193,9 @@ impl<'a> Counters<'a> {
     fn without_columns(&self, page: &mut Page) {
         let of =
             |fate: &Fate| -> Vec<&str> { self.all.iter().filter(|(_, f)| f == fate).map(|(name, _)| *name).collect() };
-        for (fate, said) in [(Fate::Zero, "0 in every arm"), (Fate::Trace, "Under 0.0001 /op in every arm")] {
+        for (fate, said) in
+            [(Fate::Zero, "0 in each of these arms"), (Fate::Trace, "Under 0.0001 /op in each of these arms")]
+        {
             let names: Vec<String> = of(&fate).into_iter().map(|name| self.shown(name)).collect();
             if !names.is_empty() {
                 page.prose(&format!("{said}: {}.", names.join(", ")));

@@ -8,7 +8,7 @@ use crate::report::figures::plain;
 use crate::report::style::{ColourChoice, Style};
 use crate::report::testing;
 use crate::report::text::columns;
-use record::Run;
+use record::{Kind, Reading, Run};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -293,8 +293,8 @@ fn what_was_counted_stands_in_columns_with_its_unit_and_the_rest_in_lines() {
     for wanted in [
         "[1] on a counter for 53 % of the window, scaled up to all of it",
         "L1D accesses: loads and stores that went to the L1 data cache.",
-        "0 in every arm: context switches voluntary, CPU migrations, page faults, page faults major, stolen, throttled.",
-        "Under 0.0001 /op in every arm: dTLB load misses.",
+        "0 in each of these arms: context switches voluntary, CPU migrations, page faults, page faults major, stolen, throttled.",
+        "Under 0.0001 /op in each of these arms: dTLB load misses.",
         "Not counted: stalled cycles, transfers cluster, transfers write, L1D invalidations, LLC loads, LLC load misses \
          (this processor's PMU has no such event (perf_event_open: ENOENT)).",
         "Not counted: sched:sched_switch (not permitted: kernel.perf_event_paranoid is 2; cure: sudo sysctl",
@@ -345,6 +345,32 @@ fn a_run_with_other_roles_shows_the_counts_of_each() {
     let of = |role: &str| rows.iter().filter(|line| line.contains(role)).count();
     assert!(of("counter") > 0 && of("reader") > 0, "{page}");
     assert!(text(&page, "Counted by the processor").contains("L1D requests"), "other roles' misses stand nowhere else");
+}
+
+#[test]
+fn arms_without_readings_leave_no_row_behind() {
+    let mut run = testing::zen();
+    for arm in run.arms.iter_mut().filter(|arm| arm.kind == Kind::Variant) {
+        arm.roles.iter_mut().for_each(|role| role.counters.clear());
+    }
+    let page = page(&run, 80);
+    let rows = section(&page, "Counted by the kernel, as measured");
+    assert!(!rows.iter().any(|line| line.starts_with("pa") || line.starts_with("references")), "{page}");
+    assert!(rows.iter().any(|line| line.starts_with("solo:counter ")), "{page}");
+}
+
+/// Each event's own lack beside that of the whole PMU: one line all the same.
+#[test]
+fn a_missing_pmu_is_told_for_the_reason_that_most_events_give() {
+    let mut run = testing::false_sharing();
+    for role in run.arms.iter_mut().flat_map(|arm| &mut arm.roles) {
+        if let Some(counter) = role.counters.get_mut("llc_loads") {
+            counter.measured.reading = Reading::Unsupported { why: "Zen has none".to_owned() };
+        }
+    }
+    let kernel = text(&page(&run, 80), "Counted by the kernel, as measured");
+    assert!(kernel.contains("all 16 events of the processor (no hardware counters (ENOENT))."), "{kernel}");
+    assert!(!kernel.contains("Zen has none"), "{kernel}");
 }
 
 #[test]

@@ -135,7 +135,7 @@ impl<'a> Arms<'a> {
     /// The counts of a tale in words: of several, those that make up most of it.
     fn words(&self, tale: &Tale) -> String {
         let part = |name: &&'static str| self.count(self.sick, &Tale { name: String::new(), parts: vec![name] });
-        let most = tale.parts.iter().filter_map(|name| part(name)).map(|count| count.per_op).fold(0.0, f64::max);
+        let most = tale.parts.iter().filter_map(part).map(|count| count.per_op).fold(0.0, f64::max);
         let worth = |name: &&&'static str| part(name).is_some_and(|count| count.per_op * MUCH_MORE >= most);
         let named: Vec<String> = tale.parts.iter().filter(worth).map(|name| self.view.events.shown(name)).collect();
         named.join(" + ")
