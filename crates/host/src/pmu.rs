@@ -31,11 +31,11 @@ pub struct Pmu {
 /// Where the value of a term goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// Its lowest bit goes to the first bit of the first range, and so on through the ranges in order.
+    /// Its lowest bit goes to the lowest bit of the ranges, and so on upwards.
     Bits {
         /// The field of `struct perf_event_attr`.
         word: Word,
-        /// First and last bit of each range, both included, 63 at most.
+        /// First and last bit of each range, both included, 63 at most; ascending.
         ranges: Vec<(u8, u8)>,
     },
     /// The file's text, in a notation or for a field that is not known here (`config3:0-63`).
@@ -134,7 +134,9 @@ fn format(text: &str) -> Format {
             "config2" => Word::Config2,
             _ => return None,
         };
-        Some(Format::Bits { word, ranges: ranges.split(',').map(range).collect::<Option<_>>()? })
+        let mut ranges: Vec<(u8, u8)> = ranges.split(',').map(range).collect::<Option<_>>()?;
+        ranges.sort_unstable();
+        Some(Format::Bits { word, ranges })
     };
     known().unwrap_or_else(|| Format::Unknown(text.to_owned()))
 }
@@ -164,7 +166,7 @@ mod tests {
     fn a_unit_is_read_as_it_describes_itself() {
         let files = [
             ("type", "4\n"),
-            ("format/event", "config:0-7,32-35\n"),
+            ("format/event", "config:32-35,0-7\n"),
             ("format/edge", "config:18\n"),
             ("format/ldlat", "config1:0-15\n"),
             ("format/threshold", "config2:0-63\n"),
