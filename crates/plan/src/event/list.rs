@@ -54,7 +54,7 @@ fn is_metric(key: &str) -> bool {
 
 /// The names that claims can put before `_per_op` and `_per_second`: every counter's, and the key of each event that looks
 /// like one.
-pub fn countable<'a>(events: &'a [EventSpec]) -> impl Iterator<Item = &'a str> {
+pub fn countable(events: &[EventSpec]) -> impl Iterator<Item = &str> {
     let is_identifier = |key: &&str| {
         key.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
             && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
