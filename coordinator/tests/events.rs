@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::process::Output;
 
-/// What one run left: its record, and a row for each worker of each repetition, spoiled ones included: counts do not depend
-/// on how busy the machine was, but what the record sums up does.
+/// What one run left: its record, and a row for each worker of each repetition, spoiled ones included: counts do not
+/// depend on how busy the machine was, but what the record sums up does.
 struct Ran {
     record: Value,
     rows: Vec<HashMap<String, String>>,

@@ -81,8 +81,8 @@ impl Selection {
     /// Chooses the lab's own counters and the `extra` ones for each of `cpus`.
     ///
     /// # Errors
-    /// [`SelectError`] where an extra event names something that this machine's PMUs do not know. What the machine merely
-    /// cannot count (no such PMU, no permission) is no error but a reading.
+    /// [`SelectError`] where an extra event names something that this machine's PMUs do not know, or two events would
+    /// have one name. What the machine merely cannot count (no such PMU, no permission) is no error but a reading.
     pub fn choose(root: &Root, cpus: &[CpuId], extra: &[EventSpec]) -> Result<Selection, SelectError> {
         if let Err((index, error)) = plan::event::check_list(extra) {
             return Err(SelectError { index, what: error.what, cure: error.cure });

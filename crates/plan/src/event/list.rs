@@ -52,8 +52,8 @@ fn is_metric(key: &str) -> bool {
     fixed.into_iter().any(|name| spelled.iter().any(|spelled| spelled == name))
 }
 
-/// The names that claims can put before `_per_op` and `_per_second`: every counter's, and the key of each event that looks
-/// like one.
+/// The names that claims can put before `_per_op` and `_per_second`: every counter's, and the key of each event that
+/// looks like one.
 pub fn countable(events: &[EventSpec]) -> impl Iterator<Item = &str> {
     let is_identifier = |key: &&str| {
         key.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
