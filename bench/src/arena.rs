@@ -29,6 +29,8 @@ pub(crate) struct Control {
     pub(crate) begin: AtomicU64,
     /// Passes between two clock reads, chosen by process 0.
     pub(crate) chunk: AtomicU64,
+    /// Counters that counted in process 0 in a contest of counting.
+    pub(crate) counted: AtomicU64,
 }
 
 /// What one process did in one slice.

@@ -4,7 +4,9 @@
 
 use crate::arena::Arena;
 use crate::schedule::{Comparison, Quad, batch};
-use crate::sides::{Contestants, Placement, Side, Step};
+use crate::sides::{Contest, Contestants, Placement, Side, Step};
+use counters::{Orders, Selection, orders_for};
+use host::Root;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
@@ -37,7 +39,7 @@ pub(crate) struct KeptQuad {
     pub(crate) comparison: Comparison,
     /// Its batch: quads of one batch are neighbours in time.
     pub(crate) batch: u64,
-    /// Contestant and C in the first and in the second pair; `None` where an eviction fell in the pair.
+    /// Contestant and reference in the first and in the second pair; `None` where an eviction fell in the pair.
     pub(crate) pairs: [Option<(f64, f64)>; 2],
     /// One-way transfer time before and after it, nanoseconds.
     pub(crate) transfer_ns: [f64; 2],
@@ -71,46 +73,51 @@ pub(crate) fn two_cpus() -> Result<[usize; 2], DuelError> {
     }
 }
 
+/// One contest over one step.
+pub(crate) struct Duel<'a> {
+    pub(crate) contest: Contest,
+    pub(crate) step: &'a Step,
+    pub(crate) placement: Placement,
+    pub(crate) cpus: [usize; 2],
+}
+
+/// What a duel brought.
+pub(crate) struct Fought {
+    pub(crate) quads: Vec<KeptQuad>,
+    /// In a contest of counting, how many of a worker's counters counted; else 0.
+    pub(crate) counted: u64,
+}
+
 /// Runs batches of one step until they are `enough`, or [`BUDGET`] is spent.
-pub(crate) fn measure(
-    step: &Step,
-    placement: Placement,
-    cpus: [usize; 2],
-    seed: u64,
-    enough: impl Fn(&[KeptQuad]) -> bool,
-) -> Result<Vec<KeptQuad>, DuelError> {
+pub(crate) fn measure(duel: &Duel, seed: u64, enough: impl Fn(&[KeptQuad]) -> bool) -> Result<Fought, DuelError> {
+    let cpus = duel.cpus.map(|cpu| plan::CpuId(cpu as u32));
+    let orders = Selection::choose(&Root::system(), &cpus, &[]).expect("no event of a user's to refuse").orders();
     let rate = shm_layout::calibrate(Duration::from_millis(20));
-    let mut kept: Vec<KeptQuad> = Vec::new();
+    let mut fought = Fought { quads: Vec::new(), counted: 0 };
     let start = Instant::now();
     for number in 0.. {
         let quads = batch(BATCH_QUADS, seed.wrapping_mul(1_000).wrapping_add(number));
         let arena = Arena::new(quads.len()).map_err(|error| DuelError::System("mmap", error))?;
-        run_batch(step, placement, cpus, &quads, &arena, rate)?;
-        kept.extend(collect(&quads, &arena, rate, number));
-        if enough(&kept) || start.elapsed() > BUDGET {
+        run_batch(duel, &orders, &quads, &arena, rate)?;
+        fought.counted = arena.control().counted.load(Ordering::Acquire);
+        fought.quads.extend(collect(&quads, &arena, rate, number));
+        if enough(&fought.quads) || start.elapsed() > BUDGET {
             break;
         }
     }
-    Ok(kept)
+    Ok(fought)
 }
 
 /// Forks the two processes and waits for both; the first failure ends the other.
-fn run_batch(
-    step: &Step,
-    placement: Placement,
-    cpus: [usize; 2],
-    quads: &[Quad],
-    arena: &Arena,
-    rate: TickRate,
-) -> Result<(), DuelError> {
+fn run_batch(duel: &Duel, orders: &[Orders], quads: &[Quad], arena: &Arena, rate: TickRate) -> Result<(), DuelError> {
     let parent = Pid::this();
     let mut children = Vec::new();
-    for (process, &cpu) in cpus.iter().enumerate() {
+    for process in 0..duel.cpus.len() {
         // SAFETY: this process has one thread.
         match unsafe { fork() }.map_err(system("fork"))? {
             ForkResult::Parent { child } => children.push(child),
             ForkResult::Child => {
-                let outcome = process_main(step, placement, process, cpu, quads, arena, rate, parent);
+                let outcome = process_main(duel, orders, process, quads, arena, rate, parent);
                 if let Err(message) = &outcome {
                     eprintln!("bench: process {process}: {message}");
                 }
@@ -133,12 +140,10 @@ fn run_batch(
 }
 
 /// The life of one measuring process.
-#[allow(clippy::too_many_arguments)] // all that a fork hands on
 fn process_main(
-    step: &Step,
-    placement: Placement,
+    duel: &Duel,
+    orders: &[Orders],
     process: usize,
-    cpu: usize,
     quads: &[Quad],
     arena: &Arena,
     rate: TickRate,
@@ -148,11 +153,14 @@ fn process_main(
     if nix::unistd::getppid() != parent {
         return Err("the parent is gone".to_owned());
     }
+    let cpu = duel.cpus[process];
     let mut set = CpuSet::new();
     set.set(cpu).map_err(|errno| format!("CPU {cpu}: {errno}"))?;
     sched_setaffinity(Pid::from_raw(0), &set).map_err(|errno| format!("sched_setaffinity: {errno}"))?;
+    let word = arena.word(duel.placement.offset(process));
+    let orders = orders_for(orders, plan::CpuId(cpu as u32));
     // SAFETY: the arena outlives the process; the other one never touches this word.
-    let contestants = unsafe { Contestants::new(step, arena.word(placement.offset(process))) };
+    let contestants = unsafe { Contestants::new(duel.contest, duel.step, word, orders) };
     let contestants = contestants.map_err(|error| error.to_string())?;
     Runner { arena, rate, process, contestants, met: 0 }.whole(quads);
     Ok(())
@@ -189,6 +197,9 @@ impl Runner<'_> {
                 record.set(slice.passes, slice.ticks, slice.longest, slice.chunks);
             }
         }
+        if let Some(counted) = self.contestants.counted().filter(|_| self.process == 0) {
+            self.arena.control().counted.store(counted, Ordering::Release);
+        }
     }
 
     /// Both processes warm up on both sides; then process 0 sets the passes between two clock reads for all.
@@ -198,8 +209,8 @@ impl Runner<'_> {
             chunk.store(1_024, Ordering::Release);
         }
         for _ in 0..5 {
-            self.slice(Side::Compiled);
-            let slice = self.slice(Side::C);
+            self.slice(Side::Contestant);
+            let slice = self.slice(Side::Reference);
             let pass_ns = slice.ticks as f64 / self.rate.ticks_per_ns / slice.passes.max(1) as f64;
             if self.process == 0 && slice.passes > 0 {
                 let passes = (CHUNK_NS / pass_ns) as u64 / 8 * 8;
@@ -226,6 +237,13 @@ impl Runner<'_> {
     /// One slice: both processes run the same side from `begin` on, and only chunks that end before the common end
     /// count, so that whatever counts was made while both were running.
     fn slice(&mut self, side: Side) -> Slice {
+        self.contestants.begin(side);
+        let slice = self.passes(side);
+        self.contestants.end(side);
+        slice
+    }
+
+    fn passes(&mut self, side: Side) -> Slice {
         let begin = self.meet();
         let end = begin + self.rate.ticks(SLICE_NS);
         let chunk = self.arena.control().chunk.load(Ordering::Acquire);

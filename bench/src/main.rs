@@ -1,5 +1,5 @@
 //! Side-by-side measurements of the lab's own parts. `cargo run --release -p bench -- loops` compares the compiled loop
-//! with C at -O2: `bench/README.md` says how.
+//! with C at -O2, `-- counting` prices the counters: `bench/README.md` says how.
 
 mod arena;
 mod duel;
@@ -9,7 +9,7 @@ mod sides;
 mod statistics;
 
 use clap::{Parser, Subcommand};
-use sides::{Placement, STEPS};
+use sides::{Contest, Placement, STEPS};
 use std::process::ExitCode;
 
 /// Side-by-side measurements of the lab's own parts.
@@ -24,22 +24,22 @@ enum Command {
     /// The compiled loop against C at -O2, step by step. Exit status: 0 all padded steps within the bar, 1 one over it,
     /// 3 one unresolved, 4 this host has fewer than two CPUs.
     Loops(LoopsArguments),
+    /// The compiled loop with a worker's counters counting against the same with them standing still. Exit status as of
+    /// `loops`.
+    Counting(CountingArguments),
     /// How long a worker takes to compile a loop of one step: the first in this process, and the median of 20 more.
     Compile,
 }
 
-/// What `loops` can be told.
+/// What every contest can be told.
 #[derive(clap::Args)]
-struct LoopsArguments {
+struct ContestArguments {
     /// Print one JSON object in place of the table.
     #[arg(long)]
     json: bool,
     /// Pairs of slices to keep for each step, at least.
     #[arg(long, default_value_t = 400, value_parser = clap::value_parser!(u32).range(40..=100_000))]
     pairs: u32,
-    /// Only these steps: load, store, bump, add, cas.
-    #[arg(long, value_delimiter = ',', value_parser = clap::builder::PossibleValuesParser::new(STEPS.map(|s| s.name)))]
-    only: Vec<String>,
     /// Leave out the packed ones, which are shown for information and judged by nothing.
     #[arg(long)]
     padded_only: bool,
@@ -48,9 +48,35 @@ struct LoopsArguments {
     seed: u64,
 }
 
+/// What `loops` can be told.
+#[derive(clap::Args)]
+struct LoopsArguments {
+    /// Only these steps: load, store, bump, add, cas.
+    #[arg(long, value_delimiter = ',', value_parser = clap::builder::PossibleValuesParser::new(STEPS.map(|s| s.name)))]
+    only: Vec<String>,
+    #[command(flatten)]
+    contest: ContestArguments,
+}
+
+/// What `counting` can be told.
+#[derive(clap::Args)]
+struct CountingArguments {
+    /// Only these steps: load, store, bump, add, cas.
+    #[arg(long, value_delimiter = ',', default_values = ["bump", "add"],
+          value_parser = clap::builder::PossibleValuesParser::new(STEPS.map(|s| s.name)))]
+    only: Vec<String>,
+    #[command(flatten)]
+    contest: ContestArguments,
+}
+
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
-        Command::Loops(arguments) => duel::two_cpus().and_then(|cpus| loops(&arguments, cpus)),
+        Command::Loops(told) => {
+            duel::two_cpus().and_then(|cpus| fight(Contest::Loops, &told.only, &told.contest, cpus))
+        }
+        Command::Counting(told) => {
+            duel::two_cpus().and_then(|cpus| fight(Contest::Counting, &told.only, &told.contest, cpus))
+        }
         Command::Compile => Ok(compile()),
     };
     outcome.unwrap_or_else(|error| {
@@ -72,19 +98,26 @@ fn compile() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn loops(arguments: &LoopsArguments, cpus: [usize; 2]) -> Result<ExitCode, duel::DuelError> {
+fn fight(
+    contest: Contest,
+    only: &[String],
+    arguments: &ContestArguments,
+    cpus: [usize; 2],
+) -> Result<ExitCode, duel::DuelError> {
     let placements: &[Placement] =
         if arguments.padded_only { &[Placement::Padded] } else { &[Placement::Padded, Placement::Packed] };
-    let mut rows = Vec::new();
+    let (mut rows, mut counted) = (Vec::new(), 0);
     for &placement in placements {
-        for step in STEPS.iter().filter(|s| arguments.only.is_empty() || arguments.only.iter().any(|o| o == s.name)) {
-            eprintln!("{} {}: alternating C and compiled slices", placement.name(), step.name);
+        for step in STEPS.iter().filter(|s| only.is_empty() || only.iter().any(|o| o == s.name)) {
+            eprintln!("{} {}: {}", placement.name(), step.name, contest.doing());
             let enough = |quads: &[_]| statistics::pairs_kept(placement, quads) >= arguments.pairs as usize;
-            let quads = duel::measure(step, placement, cpus, arguments.seed, enough)?;
-            rows.push(statistics::row(step.name, placement, &quads, arguments.pairs, arguments.seed));
+            let duel = duel::Duel { contest, step, placement, cpus };
+            let fought = duel::measure(&duel, arguments.seed, enough)?;
+            counted = fought.counted;
+            rows.push(statistics::row(contest, step.name, placement, &fought.quads, arguments.pairs, arguments.seed));
         }
     }
-    let report = report::Report::new(arguments.seed, cpus, rows);
+    let report = report::Report::new(contest, arguments.seed, cpus, counted, rows);
     let text = if arguments.json { report.json() } else { report.table() };
     println!("{text}");
     Ok(ExitCode::from(report.exit_status()))

@@ -1,6 +1,7 @@
-//! What `loops` prints: a table of at most 80 columns, or one JSON object.
+//! What a contest prints: a table of at most 80 columns, or one JSON object.
 
-use crate::statistics::{BAR, Interval, Row, Verdict};
+use crate::sides::Contest;
+use crate::statistics::{Interval, Row, Verdict};
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -12,12 +13,20 @@ pub(crate) struct Report {
     seed: u64,
     cpus: [usize; 2],
     bar: f64,
+    /// Counters that counted, in a contest of counting.
+    counted: Option<u64>,
+    #[serde(skip)]
+    contest: Contest,
     rows: Vec<Row>,
 }
 
 impl Report {
-    pub(crate) fn new(seed: u64, cpus: [usize; 2], rows: Vec<Row>) -> Report {
-        Report { schema_version: 1, benchmark: "loops", seed, cpus, bar: BAR, rows }
+    pub(crate) fn new(contest: Contest, seed: u64, cpus: [usize; 2], counted: u64, rows: Vec<Row>) -> Report {
+        let (benchmark, counted) = match contest {
+            Contest::Loops => ("loops", None),
+            Contest::Counting => ("counting", Some(counted)),
+        };
+        Report { schema_version: 1, benchmark, seed, cpus, bar: contest.bar(), counted, contest, rows }
     }
 
     /// 0 where every padded step is within the bar, 1 where one is over it, else 3. Packed ones are for information.
@@ -35,8 +44,17 @@ impl Report {
     }
 
     pub(crate) fn table(&self) -> String {
-        let mut text =
-            String::from("placement step  C ns/op  ratio   95 % interval  C against C, 99 %  pairs  verdict\n");
+        let mut text = format!(
+            "placement step  {:>7}  ratio   95 % interval  {:>16}  pairs  verdict\n",
+            match self.contest {
+                Contest::Loops => "C ns/op",
+                Contest::Counting => "ns/op",
+            },
+            match self.contest {
+                Contest::Loops => "C against C, 99 %",
+                Contest::Counting => "control, 99 %",
+            }
+        );
         for row in &self.rows {
             let ratio = row.ratio.map_or("-".to_owned(), |ratio| format!("{:.3}", ratio.median));
             writeln!(
@@ -44,7 +62,7 @@ impl Report {
                 "{:<9} {:<5} {:>7.3}  {ratio:>5}  {:>14}  {:>16}  {:>5}  {}",
                 row.placement,
                 row.step,
-                row.c_ns_per_op,
+                row.reference_ns_per_op,
                 ends(row.ratio, 3),
                 ends(row.control, 4),
                 row.pairs_kept,
@@ -52,15 +70,26 @@ impl Report {
             )
             .expect("writing to a string");
         }
-        write!(
-            text,
-            "Ratio: time of the compiled loop over that of C at -O2, on CPUs {} and {}. `within`: its\n\
-             interval ends at {BAR} or below, and that of C against C holds 1 and is narrower\n\
-             than 0.02. Packed: within one transfer regime.",
-            self.cpus[0], self.cpus[1]
-        )
-        .expect("writing to a string");
-        text
+        text + &self.legend()
+    }
+
+    fn legend(&self) -> String {
+        let (bar, width) = (self.contest.bar(), self.contest.control_width());
+        let [first, second] = self.cpus;
+        match self.contest {
+            Contest::Loops => format!(
+                "Ratio: time of the compiled loop over that of C at -O2, on CPUs {first} and {second}. `within`: its\n\
+                 interval ends at {bar} or below, and that of C against C holds 1 and is narrower\n\
+                 than {width}. Packed: within one transfer regime."
+            ),
+            Contest::Counting => format!(
+                "Ratio: time of the loop while {} counters count over that while they stand\n\
+                 still, on CPUs {first} and {second}. `within`: its interval ends at {bar} or below, and that of\n\
+                 still against still (control) holds 1 and is narrower than {width}. Packed: within\n\
+                 one transfer regime, for information.",
+                self.counted.unwrap_or(0)
+            ),
+        }
     }
 }
 

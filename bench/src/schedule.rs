@@ -1,5 +1,5 @@
 //! Which side runs when: quads of four neighbouring slices, `ABBA` or `BAAB` at random, so that a drift of the machine
-//! weighs on both alike. Every second quad compares C with itself.
+//! weighs on both alike. Every second quad compares the reference with itself.
 
 use crate::sides::Side;
 use rand::rngs::SmallRng;
@@ -8,9 +8,9 @@ use rand::{Rng, SeedableRng};
 /// What a quad compares.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Comparison {
-    /// The compiled loop with C.
-    CompiledWithC,
-    /// C with C: what a difference of nothing looks like here.
+    /// The contestant with its reference.
+    Contest,
+    /// The reference with itself: what a difference of nothing looks like here.
     Control,
 }
 
@@ -19,7 +19,7 @@ pub(crate) enum Comparison {
 pub(crate) struct Quad {
     /// What it compares.
     pub(crate) comparison: Comparison,
-    /// Whether the contestant (not the C it is compared with) comes first: `ABBA`.
+    /// Whether the contestant (not the reference it is compared with) comes first: `ABBA`.
     pub(crate) contestant_first: bool,
 }
 
@@ -33,8 +33,8 @@ impl Quad {
     /// Who runs each slice.
     pub(crate) fn sides(self) -> [Side; 4] {
         self.order().map(|contestant| match self.comparison {
-            Comparison::CompiledWithC if contestant => Side::Compiled,
-            _ => Side::C,
+            Comparison::Contest if contestant => Side::Contestant,
+            _ => Side::Reference,
         })
     }
 }
@@ -42,7 +42,7 @@ impl Quad {
 /// A batch of `length` quads of each comparison, in turn.
 pub(crate) fn batch(length: usize, seed: u64) -> Vec<Quad> {
     let mut random = SmallRng::seed_from_u64(seed);
-    let both = [Comparison::CompiledWithC, Comparison::Control];
+    let both = [Comparison::Contest, Comparison::Control];
     let quads = (0..length).flat_map(|_| both);
     quads.map(|comparison| Quad { comparison, contestant_first: random.random() }).collect()
 }
@@ -59,8 +59,8 @@ mod tests {
                 places.sum::<i32>()
             };
             assert_eq!(mean(true), mean(false));
-            let compiled = quad.sides().iter().filter(|s| **s == Side::Compiled).count();
-            assert_eq!(compiled, if quad.comparison == Comparison::Control { 0 } else { 2 });
+            let contestant = quad.sides().iter().filter(|s| **s == Side::Contestant).count();
+            assert_eq!(contestant, if quad.comparison == Comparison::Control { 0 } else { 2 });
         }
     }
 

@@ -1,7 +1,8 @@
-//! The two sides: a step's loop in C, and the same step compiled by the worker.
+//! The two sides of a contest, both loops over one step.
 #![allow(unsafe_code)]
 // SAFETY of this module: the C functions touch their word and their state alone, and so does the compiled loop.
 
+use counters::{Counters, Order};
 use plan::{AccessKind, Address, CpuId, Op, OpKind, Width, WorkerIndex, WorkerProgram};
 use worker::compile::{CompileError, CompiledLoop, Hooks};
 
@@ -60,17 +61,54 @@ impl Placement {
     }
 }
 
+/// What is compared with what.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Contest {
+    /// The compiled loop with the C function.
+    Loops,
+    /// The compiled loop while a worker's counters count, with the same loop while they stand still.
+    Counting,
+}
+
+impl Contest {
+    /// The contestant may take this much of the reference's time.
+    pub(crate) fn bar(self) -> f64 {
+        match self {
+            Contest::Loops => 1.05,
+            Contest::Counting => 1.01,
+        }
+    }
+
+    /// What goes on, for the line that says so.
+    pub(crate) fn doing(self) -> &'static str {
+        match self {
+            Contest::Loops => "alternating C and compiled slices",
+            Contest::Counting => "alternating counted and uncounted slices",
+        }
+    }
+
+    /// A control wider than this resolves nothing.
+    pub(crate) fn control_width(self) -> f64 {
+        match self {
+            Contest::Loops => 0.02,
+            Contest::Counting => 0.01,
+        }
+    }
+}
+
 /// Who runs a slice.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
-    /// The C function.
-    C,
-    /// The compiled loop.
-    Compiled,
+    /// What is judged.
+    Contestant,
+    /// What it is judged against.
+    Reference,
 }
 
 /// Both sides of one step in one process, on one word.
 pub(crate) struct Contestants {
+    /// In a contest of counting, what counts.
+    counters: Option<Counters>,
     in_c: unsafe extern "C" fn(*mut u64, u64, *mut u64),
     c_state: u64,
     compiled: CompiledLoop,
@@ -78,16 +116,42 @@ pub(crate) struct Contestants {
 }
 
 impl Contestants {
-    /// Compiles the step for this process.
+    /// Compiles the step for this process, which is pinned, and opens what `orders` say where counting is at stake.
     ///
     /// # Safety
     /// `word` must stay mapped and writable as long as this lives, with only atomic or volatile accesses by others.
-    pub(crate) unsafe fn new(step: &Step, word: *mut u64) -> Result<Contestants, CompileError> {
+    pub(crate) unsafe fn new(
+        contest: Contest,
+        step: &Step,
+        word: *mut u64,
+        orders: &[Order],
+    ) -> Result<Contestants, CompileError> {
         let compiled = compile(step)?;
         // SAFETY: a constant that nobody writes.
         let in_c = unsafe { c_passes_per_iteration };
         assert_eq!(compiled.unroll(), in_c, "bench/c/loops.c must repeat the step as often as the compiled loop does");
-        Ok(Contestants { in_c: step.in_c, c_state: 0, compiled, word })
+        let counters = (contest == Contest::Counting).then(|| Counters::open(orders));
+        Ok(Contestants { counters, in_c: step.in_c, c_state: 0, compiled, word })
+    }
+
+    /// Sets the counters going for a contestant's slice and leaves them still for a reference's; between slices.
+    pub(crate) fn begin(&mut self, side: Side) {
+        if let Some(counters) = self.counters.as_mut().filter(|_| side == Side::Contestant) {
+            counters.enable();
+        }
+    }
+
+    /// The counters stand still again.
+    pub(crate) fn end(&mut self, side: Side) {
+        if let Some(counters) = self.counters.as_mut().filter(|_| side == Side::Contestant) {
+            counters.disable();
+        }
+    }
+
+    /// How many counters counted; `None` where the contest is another.
+    pub(crate) fn counted(&mut self) -> Option<u64> {
+        let readings = self.counters.as_mut()?.read();
+        Some(readings.values().filter(|reading| reading.value().is_some()).count() as u64)
     }
 
     /// Makes `passes` passes, a multiple of 8 above 0.
@@ -95,9 +159,11 @@ impl Contestants {
     pub(crate) fn run(&mut self, side: Side, passes: u64) {
         match side {
             // SAFETY: the word is mapped by the promise made to `new`; passes is what loops.c asks for.
-            Side::C => unsafe { (self.in_c)(self.word, passes, &raw mut self.c_state) },
+            Side::Reference if self.counters.is_none() => unsafe {
+                (self.in_c)(self.word, passes, &raw mut self.c_state)
+            },
             // SAFETY: the program has one access, 8 bytes at offset 0 of the word; it calls no hook and cannot block.
-            Side::Compiled => unsafe {
+            Side::Contestant | Side::Reference => unsafe {
                 self.compiled.run(self.word.cast(), std::ptr::null_mut(), passes);
             },
         }

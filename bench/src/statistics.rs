@@ -6,15 +6,11 @@
 
 use crate::duel::KeptQuad;
 use crate::schedule::Comparison;
-use crate::sides::Placement;
+use crate::sides::{Contest, Placement};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use serde::Serialize;
 
-/// The compiled loop may cost this much of C's time.
-pub(crate) const BAR: f64 = 1.05;
-/// A control wider than this resolves nothing.
-const CONTROL_WIDTH: f64 = 0.02;
 /// Quads in one resampled block: some 30 ms of machine time, control quads between them included.
 const BLOCK_QUADS: usize = 8;
 /// Level of a ratio's interval.
@@ -42,7 +38,7 @@ pub(crate) struct Interval {
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Verdict {
-    /// The interval's upper end is at most [`BAR`], and the control is sound.
+    /// The interval's upper end is at most the contest's bar, and the control is sound.
     Within,
     /// The whole interval is above it, and the control is sound.
     Over,
@@ -57,17 +53,17 @@ pub(crate) struct Row {
     pub(crate) step: &'static str,
     /// `padded` or `packed`.
     pub(crate) placement: &'static str,
-    /// Pairs of compiled and C slices that counted.
+    /// Pairs of contestant's and reference's slices that counted.
     pub(crate) pairs_kept: usize,
     /// Pairs with an eviction in them, or in another regime.
     pub(crate) pairs_dropped: usize,
-    /// Median nanoseconds a pass of C.
-    pub(crate) c_ns_per_op: f64,
-    /// Median nanoseconds a pass of the compiled loop.
-    pub(crate) compiled_ns_per_op: f64,
-    /// Compiled over C, 95 %; `None` with too few pairs.
+    /// Median nanoseconds a pass of the reference.
+    pub(crate) reference_ns_per_op: f64,
+    /// Median nanoseconds a pass of the contestant.
+    pub(crate) contestant_ns_per_op: f64,
+    /// Contestant over reference, 95 %; `None` with too few pairs.
     pub(crate) ratio: Option<Interval>,
-    /// C over C, 99 %.
+    /// Reference over reference, 99 %.
     pub(crate) control: Option<Interval>,
     /// The judgement.
     pub(crate) verdict: Verdict,
@@ -86,24 +82,31 @@ pub(crate) struct OtherRegime {
 }
 
 /// Judges one step, which needs `wanted` pairs.
-pub(crate) fn row(step: &'static str, placement: Placement, quads: &[KeptQuad], wanted: u32, seed: u64) -> Row {
+pub(crate) fn row(
+    contest: Contest,
+    step: &'static str,
+    placement: Placement,
+    quads: &[KeptQuad],
+    wanted: u32,
+    seed: u64,
+) -> Row {
     let regimes = regimes(placement, quads);
     let (headline, others) = regimes.split_first().map_or((&[][..], &[][..]), |(h, o)| (h.as_slice(), o));
-    let ratio = interval(headline, Comparison::CompiledWithC, RATIO_LEVEL, seed);
+    let ratio = interval(headline, Comparison::Contest, RATIO_LEVEL, seed);
     let control = interval(headline, Comparison::Control, CONTROL_LEVEL, seed ^ 1);
-    let pairs: Vec<(f64, f64)> = pairs_of(headline, Comparison::CompiledWithC).collect();
-    let all = quads.iter().filter(|quad| quad.comparison == Comparison::CompiledWithC).count() * 2;
+    let pairs: Vec<(f64, f64)> = pairs_of(headline, Comparison::Contest).collect();
+    let all = quads.iter().filter(|quad| quad.comparison == Comparison::Contest).count() * 2;
     let enough = pairs_kept(placement, quads) >= wanted as usize;
     Row {
         step,
         placement: placement.name(),
         pairs_kept: pairs.len(),
         pairs_dropped: all - pairs.len(),
-        c_ns_per_op: median(pairs.iter().map(|p| p.1).collect()),
-        compiled_ns_per_op: median(pairs.iter().map(|p| p.0).collect()),
+        reference_ns_per_op: median(pairs.iter().map(|p| p.1).collect()),
+        contestant_ns_per_op: median(pairs.iter().map(|p| p.0).collect()),
         ratio,
         control,
-        verdict: if enough { verdict(ratio, control) } else { Verdict::Unresolved },
+        verdict: if enough { verdict(contest, ratio, control) } else { Verdict::Unresolved },
         regime_transfer_ns: median(headline.iter().map(|quad| quad.transfer_ns[0]).collect()),
         other_regimes: others.iter().filter_map(|regime| other(regime)).collect(),
     }
@@ -114,21 +117,21 @@ pub(crate) fn pairs_kept(placement: Placement, quads: &[KeptQuad]) -> usize {
     let regimes = regimes(placement, quads);
     let headline = regimes.first().map_or(&[][..], Vec::as_slice);
     let count = |comparison| pairs_of(headline, comparison).count();
-    count(Comparison::CompiledWithC).min(count(Comparison::Control))
+    count(Comparison::Contest).min(count(Comparison::Control))
 }
 
 fn other(regime: &[KeptQuad]) -> Option<OtherRegime> {
-    let ratios: Vec<f64> = pairs_of(regime, Comparison::CompiledWithC).map(|(a, b)| a / b).collect();
+    let ratios: Vec<f64> = pairs_of(regime, Comparison::Contest).map(|(a, b)| a / b).collect();
     let transfer_ns = median(regime.iter().map(|quad| quad.transfer_ns[0]).collect());
     (!ratios.is_empty()).then(|| OtherRegime { transfer_ns, pairs: ratios.len(), ratio: median(ratios) })
 }
 
-fn verdict(ratio: Option<Interval>, control: Option<Interval>) -> Verdict {
+fn verdict(contest: Contest, ratio: Option<Interval>, control: Option<Interval>) -> Verdict {
     let (Some(ratio), Some(control)) = (ratio, control) else { return Verdict::Unresolved };
-    let sound = control.low <= 1.0 && 1.0 <= control.high && control.high - control.low < CONTROL_WIDTH;
+    let sound = control.low <= 1.0 && 1.0 <= control.high && control.high - control.low < contest.control_width();
     match () {
-        () if sound && ratio.high <= BAR => Verdict::Within,
-        () if sound && ratio.low > BAR => Verdict::Over,
+        () if sound && ratio.high <= contest.bar() => Verdict::Within,
+        () if sound && ratio.low > contest.bar() => Verdict::Over,
         () => Verdict::Unresolved,
     }
 }
@@ -205,26 +208,28 @@ mod tests {
             let pairs = [(); 2].map(|()| Some((slice(contestant), slice(1.0))));
             KeptQuad { comparison, batch: number as u64 / 50, pairs, transfer_ns: [50.0, 51.0] }
         };
-        (0..100).flat_map(|n| [quad(n, Comparison::CompiledWithC), quad(n, Comparison::Control)]).collect()
+        (0..100).flat_map(|n| [quad(n, Comparison::Contest), quad(n, Comparison::Control)]).collect()
     }
 
     #[test]
     fn verdicts_follow_the_ratio_and_the_noise() {
-        let judge = |factor, noise| row("add", Placement::Padded, &quads(factor, noise, 5), 200, 1);
+        let judge = |factor, noise| row(Contest::Loops, "add", Placement::Padded, &quads(factor, noise, 5), 200, 1);
         let even = judge(1.0, 0.02);
         assert_eq!(even.verdict, Verdict::Within);
         assert_eq!((even.pairs_kept, even.pairs_dropped), (200, 0));
         assert_eq!(judge(1.2, 0.02).verdict, Verdict::Over);
         assert_eq!(judge(1.05, 0.02).verdict, Verdict::Unresolved);
+        let counting = |factor| row(Contest::Counting, "add", Placement::Padded, &quads(factor, 0.005, 5), 200, 1);
+        assert_eq!((counting(1.0).verdict, counting(1.03).verdict), (Verdict::Within, Verdict::Over));
         assert_eq!(judge(1.0, 1.5).verdict, Verdict::Unresolved);
-        let short = row("add", Placement::Padded, &quads(1.0, 0.02, 5), 201, 1);
+        let short = row(Contest::Loops, "add", Placement::Padded, &quads(1.0, 0.02, 5), 201, 1);
         assert_eq!(short.verdict, Verdict::Unresolved, "one pair too few");
     }
 
     #[test]
     fn an_interval_holds_the_true_ratio() {
         let held = (0..40).filter(|&seed| {
-            let interval = interval(&quads(1.1, 0.2, seed), Comparison::CompiledWithC, RATIO_LEVEL, 1).unwrap();
+            let interval = interval(&quads(1.1, 0.2, seed), Comparison::Contest, RATIO_LEVEL, 1).unwrap();
             interval.low <= 1.1 && 1.1 <= interval.high
         });
         assert!(held.count() >= 34, "95 % intervals of 40 samples");
@@ -238,7 +243,7 @@ mod tests {
             quad.pairs = quad.pairs.map(|pair| pair.map(|(a, b)| (a * 3.0, b)));
         }
         quads[0].transfer_ns = [50.0, 200.0];
-        let row = row("bump", Placement::Packed, &quads, 100, 1);
+        let row = row(Contest::Loops, "bump", Placement::Packed, &quads, 100, 1);
         assert_eq!((row.pairs_kept, row.pairs_dropped), (148, 52));
         assert!((row.ratio.unwrap().median - 1.0).abs() < 0.01);
         assert_eq!(row.other_regimes.len(), 1);
@@ -247,7 +252,7 @@ mod tests {
 
     #[test]
     fn too_few_blocks_have_no_interval() {
-        let row = row("add", Placement::Padded, &quads(1.0, 0.02, 5)[..40], 1, 1);
+        let row = row(Contest::Loops, "add", Placement::Padded, &quads(1.0, 0.02, 5)[..40], 1, 1);
         assert!(row.ratio.is_none());
         assert_eq!(row.verdict, Verdict::Unresolved);
     }
