@@ -4,8 +4,8 @@ use crate::root::Root;
 
 /// Where the cpu controller's hierarchy is found: version 1, alone or with cpuacct, then version 2, alone or beside a
 /// version 1 that has other controllers.
-const V1_MOUNTS: [&str; 2] = ["sys/fs/cgroup/cpu", "sys/fs/cgroup/cpu,cpuacct"];
-const V2_MOUNTS: [&str; 2] = ["sys/fs/cgroup", "sys/fs/cgroup/unified"];
+pub(crate) const V1_MOUNTS: [&str; 2] = ["sys/fs/cgroup/cpu", "sys/fs/cgroup/cpu,cpuacct"];
+pub(crate) const V2_MOUNTS: [&str; 2] = ["sys/fs/cgroup", "sys/fs/cgroup/unified"];
 
 /// Throttled time since each cgroup was made: this process's own and the visible ones above it, since a quota anywhere
 /// above stops it too.

@@ -1,7 +1,7 @@
 //! What the machine says about itself: CPUs and what they share, the kernel's permissions, time taken away.
 //!
 //! Everything is read below a [`Root`], which tests replace by a folder of their own.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)] // but for the module that maps a page
 
 mod address_space;
 mod cache;
@@ -10,14 +10,22 @@ mod clock_source;
 mod cmdline;
 mod cpu_identity;
 mod cpu_list;
+mod cpu_time;
+mod executable;
 mod facts;
 mod frequency;
 mod hypervisor;
 mod idle;
+mod interrupts;
+mod kernel_settings;
 mod limits;
 mod pmu;
+mod quiet_cpus;
+mod quota;
 mod root;
+mod run_times;
 mod seccomp;
+mod shared_memory;
 mod smt;
 mod stolen;
 mod tlb;
@@ -34,14 +42,22 @@ pub use clock_source::{ClockSource, clock_source};
 pub use cmdline::kernel_parameter;
 pub use cpu_identity::{CpuIdentity, cpu_identity};
 pub use cpu_list::{format_cpu_list, parse_cpu_list};
+pub use cpu_time::{CpuTimes, cpu_times};
+pub use executable::executable_memory;
 pub use facts::{Facts, facts, perf_event_paranoid};
 pub use frequency::{Driver, Scaling, Turbo, scaling, turbo};
 pub use hypervisor::hypervisor;
 pub use idle::{IdleState, idle_driver, idle_states};
-pub use limits::{Privileges, cpuset_of_self, privileges};
+pub use interrupts::{DeviceInterrupt, InterruptRate, Interrupts, device_interrupts};
+pub use kernel_settings::{KernelSettings, kernel_settings};
+pub use limits::{Privileges, cpuset_of_self, open_files_limit, privileges};
 pub use pmu::{Format, Pmu, Word, core_pmu, core_pmus, pmu, pmu_names, pmus};
+pub use quiet_cpus::{QuietCpus, quiet_cpus};
+pub use quota::{CpuQuota, cpu_quota};
 pub use root::Root;
+pub use run_times::{Ran, RunTimes, processes_called};
 pub use seccomp::{Seccomp, seccomp};
+pub use shared_memory::{SharedMemory, shared_memory};
 pub use smt::{Smt, smt};
 pub use stolen::{CpuTicks, stolen_ns, stolen_ticks};
 pub use tlb::{DataTlb, Entries, data_tlb};

@@ -1,4 +1,5 @@
-//! What this process may do: its CPUs and who limits them, its capabilities, whether system calls are filtered.
+//! What this process may do: its CPUs and who limits them, its open files, its capabilities, whether system calls are
+//! filtered.
 
 use crate::cgroup::{ancestors, cgroup_of};
 use crate::facts::row;
@@ -25,6 +26,17 @@ pub fn privileges(root: &Root) -> Privileges {
         may_ignore_paranoid: effective & PERF_CAPABILITIES != 0,
         seccomp_filter: seccomp(root) == Some(Seccomp::Filter),
     }
+}
+
+/// How many files this process may have open at once (RLIMIT_NOFILE, the soft limit); `None` where the kernel does not
+/// say, [`u64::MAX`] where there is no limit.
+///
+/// # References
+/// proc_pid_limits(5); getrlimit(2).
+pub fn open_files_limit(root: &Root) -> Option<u64> {
+    let limits = root.text("proc/self/limits")?;
+    let soft = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?.split_whitespace().next()?;
+    if soft == "unlimited" { Some(u64::MAX) } else { soft.parse().ok() }
 }
 
 /// Who limits this process's CPUs, as half a sentence for error messages: `its affinity mask allows CPUs 0-1, its
@@ -56,7 +68,7 @@ fn cpuset(root: &Root) -> Option<(String, String)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Privileges, cpuset_of_self, privileges};
+    use super::{Privileges, cpuset_of_self, open_files_limit, privileges};
     use crate::fixture::Fixture;
 
     #[test]
@@ -70,6 +82,20 @@ mod tests {
         assert_eq!(status("0000004000000000", "2"), of(true, true));
         assert_eq!(status("0000000000200000", "1"), of(true, false));
         assert_eq!(privileges(&Fixture::new().root()), of(false, false));
+    }
+
+    #[test]
+    fn the_soft_limit_of_open_files_is_read() {
+        let with = |row: &str| {
+            let text = format!("Limit   Soft Limit  Hard Limit  Units\nMax cpu time  1  1  seconds\n{row}\n");
+            open_files_limit(&Fixture::new().file("proc/self/limits", &text).root())
+        };
+        assert_eq!(with("Max open files            1024                 524288               files     "), Some(1024));
+        assert_eq!(
+            with("Max open files            unlimited            unlimited            files     "),
+            Some(u64::MAX)
+        );
+        assert_eq!((with("Max file locks  5  5  locks"), open_files_limit(&Fixture::new().root())), (None, None));
     }
 
     #[test]
