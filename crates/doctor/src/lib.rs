@@ -7,28 +7,36 @@ mod finding;
 mod hardware;
 mod limits;
 mod noise;
+mod patient;
 
 pub use finding::{Finding, Needs, Spoils};
+pub use patient::Patient;
 
-use host::Root;
-use plan::{CpuId, Topology};
+use std::time::Duration;
 
-/// What is examined.
-#[derive(Copy, Clone, Debug)]
-pub struct Patient<'a> {
-    /// Where `/proc` and `/sys` are read.
-    pub root: &'a Root,
-    /// The machine's CPUs.
-    pub topology: &'a Topology,
-    /// The CPUs in question: those of a scenario, or all that this process may use.
-    pub cpus: &'a [CpuId],
+/// Checks that belong together, in the order of the screen.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Theme {
+    /// What they are about, in a few words.
+    pub title: &'static str,
+    /// The checks.
+    pub findings: Vec<Finding>,
 }
 
-/// Every check, in the order of the screen. Reads files, opens and closes counters on the calling thread; changes
-/// nothing.
-pub fn examine(patient: &Patient<'_>) -> Vec<Finding> {
-    let themes = [counting::findings, hardware::findings, noise::findings, limits::findings];
-    themes.iter().flat_map(|theme| theme(patient)).collect()
+/// For how long [`examine`] had best watch the CPUs: at tick rates of 100 a second and more, ten of the kernel's
+/// readings of who runs. A shorter look blames whoever was caught.
+pub const WATCH: Duration = Duration::from_millis(100);
+
+/// Every check. Reads files, opens and closes counters on the calling thread, and sleeps for `watch` while it looks at
+/// who uses the CPUs; changes nothing.
+pub fn examine(patient: &Patient<'_>, watch: Duration) -> Vec<Theme> {
+    let theme = |title, findings| Theme { title, findings };
+    vec![
+        theme("Counting", counting::findings(patient)),
+        theme("Hardware", hardware::findings(patient)),
+        theme("Disturbance", noise::findings(patient, watch)),
+        theme("Limits", limits::findings(patient)),
+    ]
 }
 
 #[cfg(test)]

@@ -1,0 +1,65 @@
+//! What this process may open and make executable.
+
+use crate::{Finding, Patient, Spoils};
+
+/// Open files that a run of a hundred workers needs: two a worker, the run's own and the standard ones.
+const ENOUGH_FILES: u64 = 256;
+
+/// The limit on open files.
+pub(super) fn open_files(patient: &Patient<'_>) -> Finding {
+    const NAME: &str = "open_files";
+    const WHY: &str = "the coordinator holds two descriptors for each worker";
+    match host::open_files_limit(patient.root) {
+        None => Finding::missing(NAME, "the kernel does not say (/proc/self/limits)", WHY),
+        Some(u64::MAX) => Finding::ok(NAME, "no limit", WHY),
+        Some(limit) if limit < ENOUGH_FILES => {
+            Finding::warn(NAME, format!("at most {limit}"), WHY).cured_by("`ulimit -n 1024` in this shell")
+        }
+        Some(limit) => Finding::ok(NAME, format!("at most {limit}"), WHY),
+    }
+}
+
+/// Whether a worker could compile its loop; nothing where there is no process to ask.
+pub(super) fn executable_memory(patient: &Patient<'_>) -> Option<Finding> {
+    const NAME: &str = "executable_memory";
+    const WHY: &str = "each worker compiles its loop to machine code and needs memory that may hold it";
+    Some(match host::executable_memory(patient.root)? {
+        Ok(()) => Finding::ok(NAME, "allowed", WHY),
+        Err(errno) => Finding::missing(NAME, format!("denied ({})", errno.desc()), WHY)
+            .cured_by(
+                "run outside of that confinement, or allow it: systemd MemoryDenyWriteExecute=no, SELinux's `execmem`, \
+                 a seccomp profile that lets mprotect set PROT_EXEC",
+            )
+            .spoiling(Spoils::EveryRun),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{executable_memory, open_files};
+    use crate::fixture::{Fixture, assert_well_formed};
+    use crate::{Patient, Spoils};
+    use host::Root;
+    use plan::Topology;
+    use record::CheckState::{self, Missing, Ok, Warn};
+
+    #[test]
+    fn few_open_files_are_warned_of() {
+        let state = |limit: &str| -> CheckState {
+            let fixture = Fixture::new().file("proc/self/limits", &format!("Max open files  {limit}  524288  files\n"));
+            let found = fixture.findings(|patient| vec![open_files(patient)]).remove(0);
+            assert_well_formed(&found);
+            found.check.state
+        };
+        assert_eq!((state("64"), state("1024"), state("unlimited"), state("?")), (Warn, Ok, Ok, Missing));
+    }
+
+    #[test]
+    fn a_denial_spoils_every_run_and_a_fixture_is_not_asked() {
+        assert_eq!(Fixture::new().findings(|patient| executable_memory(patient).into_iter().collect()), []);
+        let here = Patient { root: &Root::system(), topology: &Topology { cpus: vec![] }, cpus: &[] };
+        let found = executable_memory(&here).unwrap();
+        assert_well_formed(&found);
+        assert_eq!(found.check.state == Ok, found.spoils == Spoils::Nothing);
+    }
+}
