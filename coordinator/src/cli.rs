@@ -32,6 +32,12 @@ pub(crate) enum Command {
     /// List the scenarios and their questions
     #[command(after_help = "Example: coordinator list scenarios")]
     List(ListOptions),
+    /// Look at this machine: what can be measured on it, what would disturb that, and the command that changes it
+    #[command(
+        after_help = "Example: coordinator doctor scenarios/false_sharing.toml\n\nIt never changes anything, and ends \
+                      with 0 whatever it finds."
+    )]
+    Doctor(DoctorOptions),
     /// Remove shared-memory segments that dead runs left
     #[command(after_help = "Example: coordinator clean   (never touches a segment that a living process holds)")]
     Clean,
@@ -78,6 +84,21 @@ pub(crate) struct RunOptions {
     /// No progress on standard error
     #[arg(long, short)]
     pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DoctorOptions {
+    /// A scenario: look at the CPUs that its workers run on, and say what spoils its runs
+    pub(crate) scenario: Option<PathBuf>,
+    /// Print the checks as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Look at these CPUs (0,1 or 0-3) instead of the scenario's, or of all that this process may use
+    #[arg(long, value_name = "LIST")]
+    pub(crate) cpus: Option<String>,
+    /// Say of every check why it matters, not only of those that are not well
+    #[arg(long, short)]
+    pub(crate) verbose: bool,
 }
 
 #[derive(Debug, Args)]

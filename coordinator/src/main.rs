@@ -8,6 +8,7 @@ mod commands;
 mod exit;
 mod launch;
 mod machine;
+mod needs;
 mod provision;
 mod repetition;
 mod report;
@@ -31,6 +32,7 @@ fn main() -> ExitCode {
         Command::Run(options) => commands::run::run(&options, cli.colour),
         Command::Check(options) => commands::check::check(&options, colour),
         Command::List(options) => commands::list::list(&options, colour),
+        Command::Doctor(options) => commands::doctor::doctor(&options, cli.colour),
         Command::Clean => commands::clean::clean(),
     };
     exit::code(outcome, colour)

@@ -3,8 +3,9 @@
 mod assemble;
 mod conclude;
 mod dry_run;
-mod overrides;
+pub(crate) mod overrides;
 mod show_code;
+mod spoilers;
 
 use crate::campaign::Campaign;
 use crate::cli::RunOptions;
@@ -43,6 +44,7 @@ pub(crate) fn run(options: &RunOptions, colour: ColourChoice) -> Result<Ending, 
     }
     files::check(&options.out).map_err(|error| CommandError::Failed(error.to_string()))?;
     clean::sweep();
+    let spoilers = spoilers::look(options, &plan, &bound, &selection, &machine);
     let orders = selection.orders();
     let held = Held::open(&orders);
     let signals = Signals::block().map_err(|errno| CommandError::Failed(format!("signalfd failed: {errno}")))?;
@@ -62,7 +64,7 @@ pub(crate) fn run(options: &RunOptions, colour: ColourChoice) -> Result<Ending, 
     drop(held);
     let measured = measured.map_err(|error| conclude::command_error(&error, &signals))?;
     let (run, verdict) = assemble::assemble(
-        &Origin { loaded: &loaded, machine: &machine, selection: &selection, seed, started },
+        Origin { loaded: &loaded, machine: &machine, selection: &selection, spoilers, seed, started },
         measured,
     );
     let folder = conclude::save(&run, options, &loaded.plan.name, &verdict, signals)?;

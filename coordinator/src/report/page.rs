@@ -69,6 +69,18 @@ impl<'a> Page<'a> {
         self.lines.extend(lines);
     }
 
+    /// A line of columns: `word` in its colour, `name`, then `text`, whose other lines stand at `indent`.
+    pub(super) fn columns(&mut self, tone: Tone, word: &str, name: &str, text: &str, indent: usize) {
+        let mut lines = wrapped(text, self.style.width(), &format!("{word}{name}"), &" ".repeat(indent)).into_iter();
+        let first = lines.next().unwrap_or_default();
+        let bare = word.trim_end();
+        self.lines.push(match first.strip_prefix(bare) {
+            Some(rest) => format!("{}{rest}", self.style.paint(tone, bare)),
+            None => first,
+        });
+        self.lines.extend(lines);
+    }
+
     /// A table and the reasons for what it lacks.
     pub(super) fn grid(&mut self, grid: &Grid, notes: &Notes) {
         self.table(grid);

@@ -14,6 +14,8 @@ pub(crate) struct Origin<'a> {
     pub(crate) loaded: &'a Loaded,
     pub(crate) machine: &'a Machine,
     pub(crate) selection: &'a Selection,
+    /// What was found before the first repetition to spoil this run.
+    pub(crate) spoilers: Option<Warning>,
     pub(crate) seed: u64,
     /// When it began, by two clocks.
     pub(crate) started: (SystemTime, Instant),
@@ -26,8 +28,8 @@ pub(crate) struct Verdict {
     pub(crate) ended_early: Option<RunError>,
 }
 
-pub(crate) fn assemble(origin: &Origin<'_>, measured: Measured) -> (Run, Verdict) {
-    let Origin { loaded, machine, selection, seed, started } = *origin;
+pub(crate) fn assemble(origin: Origin<'_>, measured: Measured) -> (Run, Verdict) {
+    let Origin { loaded, machine, selection, spoilers, seed, started } = origin;
     let findings = measured.findings;
     let mut method = findings.method;
     (method.blocks, method.extended) = (measured.blocks, measured.extended);
@@ -36,6 +38,7 @@ pub(crate) fn assemble(origin: &Origin<'_>, measured: Measured) -> (Run, Verdict
         measured.ended_early.as_ref().map(ended_early),
         clock_not_invariant(machine.invariant_clock()),
         budget_spent(&loaded.plan.measure, findings.precision_reached),
+        spoilers,
     ];
     let run = Run {
         schema_version: SCHEMA_VERSION,

@@ -1,0 +1,103 @@
+//! `doctor`: the patient, what is found on it, and the screen or JSON that says so. It changes nothing.
+
+use crate::cli::DoctorOptions;
+use crate::commands::run::overrides;
+use crate::exit::{CommandError, Ending};
+use crate::machine::Machine;
+use crate::needs;
+use crate::report::doctor::{self as screen, Screen};
+use crate::report::style::{ColourChoice, Style};
+use doctor::{Needs, Patient};
+use host::Root;
+use plan::{CpuId, Topology};
+use record::{Doctor, SCHEMA_VERSION};
+use std::io::Write;
+use std::path::Path;
+
+pub(crate) fn doctor(options: &DoctorOptions, colour: ColourChoice) -> Result<Ending, CommandError> {
+    let topology = Machine::topology().map_err(CommandError::Failed)?;
+    let subject = subject(options, &topology)?;
+    let patient = Patient { root: &Root::system(), topology: &topology, cpus: &subject.cpus };
+    let themes = doctor::examine(&patient, doctor::WATCH);
+    let mut out = std::io::stdout().lock();
+    if options.json {
+        let checks = themes.into_iter().flat_map(|theme| theme.findings).map(|finding| finding.check).collect();
+        serde_json::to_writer_pretty(&mut out, &Doctor { schema_version: SCHEMA_VERSION, checks })
+            .map_err(std::io::Error::from)?;
+        writeln!(out)?;
+    } else {
+        let style = Style::for_stdout(colour, console::Term::stdout().size_checked().map(|(_, columns)| columns));
+        let screen = Screen {
+            themes: &themes,
+            cpus: &subject.cpus,
+            chosen_by: subject.chosen_by,
+            needs: options.scenario.as_deref().zip(subject.needs.as_ref()),
+            verbose: options.verbose,
+        };
+        out.write_all(screen::render(&screen, &style).as_bytes())?;
+    }
+    out.flush()?;
+    Ok(Ending::Done)
+}
+
+/// What is asked about.
+struct Subject {
+    cpus: Vec<CpuId>,
+    /// Why these.
+    chosen_by: &'static str,
+    /// Those of the scenario, where one is named.
+    needs: Option<Needs>,
+}
+
+/// The CPUs given, else those of the scenario, else all that this process may use.
+fn subject(options: &DoctorOptions, topology: &Topology) -> Result<Subject, CommandError> {
+    let given = options.cpus.as_deref().map(|list| cpus(list, topology)).transpose()?;
+    let needs = options.scenario.as_deref().map(|file| needs_of(file, topology)).transpose()?;
+    let usable = || topology.cpus.iter().filter(|cpu| cpu.usable).map(|cpu| cpu.id).collect();
+    let (cpus, chosen_by) = match (given, &needs) {
+        (Some(given), _) => (given, "as asked for"),
+        (None, Some(needs)) if !needs.cpus.is_empty() => (needs.cpus.clone(), "those of the scenario"),
+        (None, Some(_)) => (usable(), "all that this process may use, since it can place no arm of the scenario"),
+        (None, None) => (usable(), "all that this process may use"),
+    };
+    let needs = needs.map(|needs| Needs { cpus: cpus.clone(), ..needs });
+    Ok(Subject { cpus, chosen_by, needs })
+}
+
+fn needs_of(file: &Path, topology: &Topology) -> Result<Needs, CommandError> {
+    let loaded = scenario::load(file)?;
+    let bound = plan::bind(&loaded.plan, topology, 0).map_err(|error| loaded.source.refuse(&error))?;
+    let selection = overrides::selection(&loaded, &loaded.plan, &bound)?;
+    Ok(needs::of(&loaded.plan, &bound, &selection))
+}
+
+/// A list of CPUs that are online. Whether this process may use them is one of the checks.
+fn cpus(list: &str, topology: &Topology) -> Result<Vec<CpuId>, CommandError> {
+    let usage = |what: String| CommandError::Usage(format!("--cpus {list}: {what}"));
+    let cpus = host::parse_cpu_list(list).filter(|cpus| !cpus.is_empty());
+    let cpus = cpus.ok_or_else(|| usage("no list of CPUs such as 0,1 or 0-3".to_owned()))?;
+    match cpus.iter().find(|cpu| topology.cpu(CpuId(**cpu)).is_none()) {
+        None => Ok(cpus.into_iter().map(CpuId).collect()),
+        Some(absent) => {
+            let online = host::format_cpu_list(&topology.cpus.iter().map(|cpu| cpu.id.0).collect());
+            Err(usage(format!("CPU {absent} is not online on this machine; the CPUs online are {online}")))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plan::Cpu;
+
+    #[test]
+    fn lists_of_online_cpus_are_taken_and_others_refused_with_what_there_is() {
+        let cpu = |id| Cpu { id: CpuId(id), core: id, llc: 0, node: 0, socket: 0, usable: false };
+        let topology = Topology { cpus: vec![cpu(0), cpu(1), cpu(3)] };
+        assert_eq!(cpus("1,3", &topology).unwrap(), [CpuId(1), CpuId(3)]);
+        for (list, part) in [("0-3", "CPU 2 is not online"), ("spread", "0-3"), ("", "no list"), (",", "no list")] {
+            let Err(CommandError::Usage(text)) = cpus(list, &topology) else { panic!("{list} is taken") };
+            assert!(text.contains(part), "{text}");
+        }
+    }
+}
