@@ -23,18 +23,18 @@ struct Thread {
     tid: u32,
 }
 
-/// A thread that ran between two readings.
+/// A process, or a thread of the kernel's, that ran between two readings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ran {
-    /// Its process.
+    /// Its number.
     pub pid: u32,
     /// Its name, as `ps` shows it: at most 15 bytes.
     pub name: String,
     /// Whether it is the kernel's.
     pub kernel: bool,
-    /// The CPU on which it ran last: it may have used others between the readings.
+    /// The CPU on which these threads of it ran last: they may have used others between the readings.
     pub cpu: CpuId,
-    /// Its share of the time between the readings, 0 to about 1.
+    /// Those threads' share of the time between the readings, 0 to about 1.
     pub share: f64,
 }
 
@@ -60,7 +60,8 @@ impl RunTimes {
         (!ran_ns.is_empty()).then_some(RunTimes { at, ran_ns })
     }
 
-    /// Who ran since `earlier`, busiest first: threads that still live, also those that were born meanwhile.
+    /// Who ran since `earlier`, busiest first, one entry a process and CPU: threads that still live, also those that were
+    /// born meanwhile.
     pub fn since(&self, earlier: &RunTimes, root: &Root) -> Vec<Ran> {
         let elapsed_ns = self.at.saturating_duration_since(earlier.at).as_nanos() as f64;
         let ran = |(thread, ns): (&Thread, &u64)| {
@@ -68,7 +69,13 @@ impl RunTimes {
             let share = more as f64 / elapsed_ns;
             if share.is_finite() { ran(root, *thread, share) } else { None }
         };
-        let mut all: Vec<Ran> = self.ran_ns.iter().filter_map(ran).collect();
+        let mut all: Vec<Ran> = Vec::new();
+        for ran in self.ran_ns.iter().filter_map(ran) {
+            match all.iter_mut().find(|known| (known.pid, known.cpu) == (ran.pid, ran.cpu)) {
+                Some(known) => known.share += ran.share,
+                None => all.push(ran),
+            }
+        }
         all.sort_by(|a, b| b.share.total_cmp(&a.share));
         all
     }
@@ -90,10 +97,11 @@ fn ran(root: &Root, thread: Thread, share: f64) -> Option<Ran> {
     let stat = root.text(&thread.file("stat"))?;
     let (head, tail) = stat.rsplit_once(')')?;
     let (_, name) = head.split_once('(')?;
+    let of_process = (thread.tid != thread.pid).then(|| root.text(&format!("proc/{}/comm", thread.pid))).flatten();
     let field = |number: usize| tail.split_whitespace().nth(number - 3)?.parse::<u64>().ok();
     Some(Ran {
         pid: thread.pid,
-        name: name.to_owned(),
+        name: of_process.unwrap_or_else(|| name.to_owned()),
         kernel: field(9)? & KERNEL_THREAD != 0,
         cpu: CpuId(u32::try_from(field(39)?).ok()?),
         share,
@@ -126,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_that_ran_are_told_apart_with_their_cpu() {
+    fn who_ran_is_told_with_the_cpu() {
         let own = |fixture: Fixture| thread(fixture.file("proc/self/stat", "5 (doctor) R 1\n"), 5, 5, 0, "");
         let before = own(Fixture::new());
         let before = thread(before, 7, 7, 1_000_000, "");
@@ -136,6 +144,7 @@ mod tests {
         let after = thread(own(Fixture::new()), 5, 5, 90_000_000, &stat(5, "doctor", 0, 0));
         let after = thread(after, 7, 7, 41_000_000, &stat(7, "a (b) c", 0, 1));
         let after = thread(after, 7, 8, 20_000_000, &stat(8, "born", 0, 3));
+        let after = thread(after, 7, 11, 10_000_000, &stat(11, "beside", 0, 1)).file("proc/7/comm", "a (b) c\n");
         let after = thread(after, 9, 9, 500, &stat(9, "idle", 0, 0));
         let after = thread(after, 2, 2, 80_000_000, &stat(2, "kswapd0", 0x0020_8040, 2));
         let mut later = RunTimes::read(&after.root()).unwrap();
@@ -145,7 +154,8 @@ mod tests {
         let seen = later.since(&before, &after.root());
         assert_eq!(
             seen,
-            [of(2, "kswapd0", true, 2, 0.8), of(7, "a (b) c", false, 1, 0.4), of(7, "born", false, 3, 0.2)]
+            [of(2, "kswapd0", true, 2, 0.8), of(7, "a (b) c", false, 1, 0.5), of(7, "a (b) c", false, 3, 0.2)],
+            "threads of one process on one CPU are added up, under its name"
         );
     }
 

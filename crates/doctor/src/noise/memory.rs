@@ -18,7 +18,8 @@ fn huge_pages(patient: &Patient<'_>, settings: &KernelSettings) -> Finding {
     }
     let [enabled, defrag, shmem] = words.map(|word| word.as_deref().unwrap_or("?"));
     let mount = host::shared_memory(patient.root).map_or_else(|| "never".to_owned(), |mount| mount.huge().to_owned());
-    let seen = format!("{enabled}; defrag {defrag}; shmem {shmem}; /dev/shm {mount}");
+    let of_mount = if mount == "never" { String::new() } else { format!(", /dev/shm {mount}") };
+    let seen = format!("{enabled}, defrag {defrag}, shmem {shmem}{of_mount}");
     // `force` and `deny` go over what the mount says, Documentation/admin-guide/mm/transhuge.rst.
     let on_their_own = |word: &str| matches!(word, "always" | "within_size");
     match shmem {
@@ -80,7 +81,7 @@ mod tests {
             .file("dev/shm/nothing", "")
             .file("proc/self/mounts", &format!("tmpfs /dev/shm tmpfs rw{mount} 0 0\n"));
         let (state, seen) = check(&fixture, "transparent_huge_pages");
-        assert!(seen.starts_with("always; defrag ?; shmem "), "{seen}");
+        assert!(seen.starts_with("always, defrag ?, shmem "), "{seen}");
         state
     }
 

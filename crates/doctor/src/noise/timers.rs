@@ -44,7 +44,7 @@ fn skew_tick(patient: &Patient<'_>) -> Finding {
                        feel; `skew_tick=1` at boot spreads them";
     let seen = match host::kernel_parameter(patient.root, "skew_tick").as_deref() {
         Some("1") => "1: ticks are spread",
-        _ => "not set: ticks of all CPUs may come at one moment",
+        _ => "not set: all CPUs may tick at one moment",
     };
     Finding::ok("skew_tick", seen, WHY)
 }
