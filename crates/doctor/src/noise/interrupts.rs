@@ -38,15 +38,19 @@ pub(super) fn rates(patient: &Patient<'_>, sample: &Sample) -> Finding {
     }
 }
 
-/// `: Local timer 250, nvme0q1 40`.
+/// `: Local timer 250, nvme0q1 40`: the most frequent, two where they are short.
 fn foremost(rates: &[InterruptRate]) -> String {
+    const LONGEST: usize = 36;
     const LONGEST_NAME: usize = 16;
-    let one = |rate: &InterruptRate| {
+    let mut text = String::new();
+    for rate in rates.iter().take(2) {
         let name: String = rate.source.chars().take(LONGEST_NAME).collect();
-        format!("{} {:.0}", name.trim_end(), rate.per_second)
-    };
-    let shown: Vec<String> = rates.iter().take(2).map(one).collect();
-    if shown.is_empty() { String::new() } else { format!(": {}", shown.join(", ")) }
+        let one = format!("{} {} {:.0}", if text.is_empty() { ':' } else { ',' }, name.trim_end(), rate.per_second);
+        if text.is_empty() || text.len() + one.len() <= LONGEST {
+            text.push_str(&one);
+        }
+    }
+    text
 }
 
 /// Which devices may interrupt the CPUs in question, and whether that changes while a run goes on.
@@ -114,6 +118,16 @@ mod tests {
         let found = seen(2, u64::from(u32::MAX));
         assert_eq!((found.check.state, &found.spoils), (CheckState::Warn, &Spoils::On(vec![CpuId(1)])));
         assert!(found.check.seen.contains("nvme0q1"), "{found:?}");
+    }
+
+    #[test]
+    fn long_names_leave_room_for_one() {
+        let rate = |source: &str| InterruptRate { source: source.to_owned(), per_second: 314.2 };
+        let of = |a, b| foremost(&[rate(a), rate(b), rate("third")]);
+        assert_eq!(of("Local timer", "nvme0q1"), ": Local timer 314, nvme0q1 314");
+        assert_eq!(of("Function call", "TLB shootdowns, or more"), ": Function call 314");
+        assert_eq!(of("a driver of many words", "x"), ": a driver of many 314, x 314");
+        assert_eq!(foremost(&[]), "");
     }
 
     fn affinity_of(fixture: &Fixture, isolated: &[u32], irqbalance: bool) -> Finding {

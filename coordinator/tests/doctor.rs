@@ -1,0 +1,239 @@
+//! The doctor on this machine: its screen and its JSON, the line that a run prints of it, and that it changes nothing.
+
+mod common;
+
+use common::{Bench, QUICK, alone, coordinator, is_root, skip, stderr, stdout};
+use record::{Check, CheckState, Doctor, Run};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Checks that every machine gets, in the order of the screen; the counting and hardware ones come before them.
+const NAMES: [&str; 20] = [
+    "other_processes",
+    "kernel_threads",
+    "interrupts",
+    "irq_affinity",
+    "isolated_cpus",
+    "nohz_full",
+    "rcu_nocbs",
+    "transparent_huge_pages",
+    "numa_balancing",
+    "ksm",
+    "watchdogs",
+    "skew_tick",
+    "vm_stat_interval",
+    "timer_migration",
+    "audit",
+    "dev_shm",
+    "cgroup_quota",
+    "cpuset",
+    "open_files",
+    "executable_memory",
+];
+
+fn checks() -> Vec<Check> {
+    let output = coordinator().args(["doctor", "--json"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let text = stdout(&output);
+    assert!(text.starts_with("{\n  \"schema_version\": 1,\n  \"checks\": ["), "the contract's first keys: {text}");
+    serde_json::from_str::<Doctor>(&text).unwrap().checks
+}
+
+#[test]
+fn the_json_has_every_check_with_why_and_a_cure_where_there_is_one() {
+    let checks = checks();
+    let names: Vec<&str> = checks.iter().map(|check| check.name.as_str()).collect();
+    let ours: Vec<&str> = names.iter().copied().filter(|name| NAMES.contains(name)).collect();
+    assert_eq!(ours, NAMES);
+    for (nth, check) in checks.iter().enumerate() {
+        assert!(!names[..nth].contains(&names[nth]), "twice: {check:?}");
+        assert!(check.name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_'), "{check:?}");
+        assert!(!check.seen.is_empty() && !check.why.is_empty(), "{check:?}");
+        assert!(check.state != CheckState::Ok || check.cure.is_none(), "nothing to cure: {check:?}");
+        // What disturbs in these two themes can be changed; what is missing there may only be unseen.
+        let curable = check.state == CheckState::Warn && NAMES.contains(&names[nth]);
+        assert!(!curable || check.cure.is_some(), "{check:?}");
+    }
+}
+
+#[test]
+fn the_screen_fits_and_says_the_same() {
+    for width in [80, 60] {
+        let output = coordinator().args(["doctor", "--verbose"]).env("COLUMNS", width.to_string()).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        let text = stdout(&output);
+        assert!(text.starts_with("CPUs in question: ") && !text.contains('\u{1b}'), "{text}");
+        for line in text.lines() {
+            assert!(line.chars().count() <= width, "{line:?}");
+        }
+        for name in NAMES {
+            let begins =
+                |line: &str, word: &str| line.strip_prefix(word).is_some_and(|l| l.trim_start().starts_with(name));
+            let found = text.lines().any(|line| ["ok", "warn", "missing"].iter().any(|word| begins(line, word)));
+            assert!(found, "{name} is not in:\n{text}");
+        }
+        let last = text.lines().next_back().unwrap();
+        assert!(last.ends_with("; it changed nothing"), "{last}");
+        let counted: usize = last.split(", ").filter_map(|part| part.split(' ').next()?.parse::<usize>().ok()).sum();
+        assert_eq!(counted, text.lines().filter(|line| line.starts_with("        why: ")).count(), "{text}");
+    }
+}
+
+#[test]
+fn only_what_is_not_well_explains_itself() {
+    let text = stdout(&coordinator().arg("doctor").output().unwrap());
+    let lines: Vec<&str> = text.lines().collect();
+    let below = |nth: usize| lines.get(nth + 1).is_some_and(|line| line.starts_with("        why: "));
+    let wraps = |nth: usize| lines.get(nth + 1).is_some_and(|line| line.starts_with("          "));
+    for (nth, line) in lines.iter().enumerate() {
+        if line.starts_with("ok ") {
+            assert!(!below(nth), "{line}");
+        } else if line.starts_with("warn ") || line.starts_with("missing ") {
+            assert!(below(nth) || wraps(nth), "{line}");
+        }
+    }
+}
+
+#[test]
+fn the_cpus_in_question_are_those_given_else_the_scenario_s() {
+    let bench = Bench::new(&QUICK.replace("workers = 2", "workers = 1\ncpus = [0]"));
+    let first = |arguments: &[&str]| {
+        let output = coordinator().arg("doctor").args(arguments).arg(bench.scenario()).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        stdout(&output)
+    };
+    let text = first(&[]);
+    assert!(text.starts_with("CPUs in question: 0, those of the scenario\n"), "{text}");
+    let joined = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(joined.contains("case.toml are spoiled by: ") || joined.contains("Nothing here spoils runs of "), "{text}");
+    assert!(first(&["--cpus", "0"]).starts_with("CPUs in question: 0, as asked for\n"));
+}
+
+#[test]
+fn bad_usage_is_refused() {
+    let refused = |arguments: &[&str], part: &str| {
+        let output = coordinator().arg("doctor").args(arguments).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(stderr(&output).contains(part) && stdout(&output).is_empty(), "{arguments:?}: {}", stderr(&output));
+    };
+    refused(&["--cpus", "spread"], "no list of CPUs");
+    refused(&["--cpus", "60000"], "CPU 60000 is not online");
+    refused(&["no-such-file.toml"], "no-such-file.toml");
+    let bench = Bench::new(&QUICK.replace("bump hits[me]", "bump hots[me]"));
+    refused(&[bench.scenario().to_str().unwrap()], "hots");
+}
+
+/// Settings that doctor's cures would change, and mounts, with what they hold.
+fn settings() -> BTreeMap<PathBuf, String> {
+    let mut files: Vec<PathBuf> = ["proc/self/mounts", "proc/sys/vm/stat_interval", "sys/kernel/mm/ksm/run"]
+        .iter()
+        .map(|file| Path::new("/").join(file))
+        .collect();
+    for name in ["perf_event_paranoid", "nmi_watchdog", "soft_watchdog", "watchdog_cpumask", "numa_balancing"] {
+        files.push(Path::new("/proc/sys/kernel").join(name));
+    }
+    files.push("/proc/sys/kernel/timer_migration".into());
+    for name in ["enabled", "defrag", "shmem_enabled"] {
+        files.push(Path::new("/sys/kernel/mm/transparent_hugepage").join(name));
+    }
+    files.push("/sys/devices/system/clocksource/clocksource0/current_clocksource".into());
+    for cpu in entries("/sys/devices/system/cpu") {
+        files.push(cpu.join("cpufreq/scaling_governor"));
+        files.push(cpu.join("online"));
+    }
+    files.extend(entries("/proc/irq").into_iter().map(|irq| irq.join("smp_affinity_list")));
+    files.into_iter().filter_map(|file| Some((file.clone(), std::fs::read_to_string(file).ok()?))).collect()
+}
+
+fn entries(folder: &str) -> Vec<PathBuf> {
+    std::fs::read_dir(folder).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path())).collect()
+}
+
+#[test]
+fn it_changes_nothing() {
+    let before = settings();
+    assert!(before.len() > 3, "something is compared: {before:?}");
+    checks();
+    assert_eq!(settings(), before);
+}
+
+/// A cgroup with a CPU quota, removed at its end.
+struct Quota(PathBuf);
+
+impl Quota {
+    /// Makes one of so much time in each 100 ms, under version 1 or 2; `None` where neither is to be had.
+    fn new(quota_us: u32) -> Option<Quota> {
+        let (v1, v2) = (Path::new("/sys/fs/cgroup/cpu"), Path::new("/sys/fs/cgroup"));
+        let name = format!("contention-lab-test-quota-{}", std::process::id());
+        if v1.join("cpu.cfs_quota_us").exists() {
+            let quota = Quota(v1.join(name));
+            std::fs::create_dir(&quota.0).ok()?;
+            std::fs::write(quota.0.join("cpu.cfs_period_us"), "100000").ok()?;
+            std::fs::write(quota.0.join("cpu.cfs_quota_us"), quota_us.to_string()).ok()?;
+            return Some(quota);
+        }
+        // The controller may be on already, or not be ours to turn on: the child shows which.
+        let _ = std::fs::write(v2.join("cgroup.subtree_control"), "+cpu");
+        let quota = Quota(v2.join(name));
+        std::fs::create_dir(&quota.0).ok()?;
+        std::fs::write(quota.0.join("cpu.max"), format!("{quota_us} 100000")).ok()?;
+        Some(quota)
+    }
+
+    /// `coordinator`, in the cgroup from its first moment.
+    fn coordinator(&self) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", "echo $$ >\"$0/cgroup.procs\" && exec \"$@\""]).arg(&self.0);
+        command.arg(env!("CARGO_BIN_EXE_coordinator")).env("COLUMNS", "80").stdin(Stdio::null());
+        command
+    }
+}
+
+impl Drop for Quota {
+    fn drop(&mut self) {
+        // Busy until the kernel has let go of the last process.
+        for _ in 0..1_000 {
+            match std::fs::remove_dir(&self.0) {
+                Err(error) if error.kind() == std::io::ErrorKind::ResourceBusy => {
+                    std::thread::sleep(std::time::Duration::from_millis(5));
+                }
+                _ => return,
+            }
+        }
+    }
+}
+
+#[test]
+fn a_quota_below_the_workers_is_told_before_the_run_in_one_line() {
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    let quota = if is_root() && cpus >= 2 { Quota::new(150_000) } else { None };
+    let Some(quota) = quota else { return skip("a CPU quota needs root, two CPUs and a writable cgroup tree") };
+    let _alone = alone();
+    let bench = Bench::new(QUICK);
+    let run = |more: &[&str]| {
+        let mut command = quota.coordinator();
+        command.arg("run").arg(bench.scenario()).arg("--out").arg(bench.results()).arg("--json").args(more);
+        command.output().unwrap()
+    };
+    let output = run(&[]);
+    let text = stderr(&output);
+    let lines: Vec<&str> = text.lines().filter(|line| line.starts_with("doctor: ")).collect();
+    let [line] = lines[..] else { panic!("one line: {text}\n{}", stdout(&output)) };
+    assert!(line.contains("cgroup_quota (1.5 CPUs for 2 in question"), "{line}");
+    assert!(line.ends_with(&format!("see `coordinator doctor {}`", bench.scenario().display())), "{line}");
+    let doctor_at = text.find("doctor: ").unwrap();
+    assert!(text.find("measuring").is_some_and(|at| doctor_at < at), "before anything is measured: {text}");
+
+    let output = run(&["--quiet"]);
+    assert!(!stderr(&output).contains("doctor: "), "{}", stderr(&output));
+    let run: Run = serde_json::from_slice(&output.stdout).unwrap();
+    let warning = run.warnings.iter().find(|warning| warning.id == "doctor").unwrap();
+    assert!(warning.text.contains("cgroup_quota (1.5 CPUs") && warning.advice.contains("coordinator doctor "));
+
+    let screen = stdout(&quota.coordinator().arg("doctor").arg(bench.scenario()).output().unwrap());
+    let joined = screen.split_whitespace().collect::<Vec<_>>().join(" ");
+    let spoiled = joined.split_once("are spoiled by: ").map_or("", |(_, rest)| rest);
+    assert!(spoiled.contains("cgroup_quota"), "{screen}");
+    assert!(joined.contains("warn cgroup_quota 1.5 CPUs for 2 in question"), "{screen}");
+}
