@@ -28,7 +28,7 @@ pub struct Theme {
 pub const WATCH: Duration = Duration::from_millis(100);
 
 /// Every check. Reads files, counts for a moment on threads of its own, and watches for `watch` who uses the CPUs; changes
-/// nothing. Takes a tenth of a second beside that.
+/// nothing. Takes tens of milliseconds beside that.
 pub fn examine(patient: &Patient<'_>, watch: Duration) -> Vec<Theme> {
     let theme = |title, findings| Theme { title, findings };
     let counting = theme("Counting", counting::findings(patient));
