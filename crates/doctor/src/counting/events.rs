@@ -13,7 +13,7 @@ const NEVER_RAN: &str = "never got onto a counter here: others hold them (a prof
 const FREE_COUNTERS: &str = "end other profilers, and sudo sysctl kernel.nmi_watchdog=0";
 
 /// What is lost where no processor counts, whatever the reason.
-const WITHOUT: &str = "cache misses cannot be counted; times, verdicts, modelled counts and the kernel's own counts do \
+const WITHOUT: &str = "cache misses cannot be counted; times, verdicts and the kernel's own counts do \
                        not need it";
 
 /// Who counts, as [`CountedEvent::counted_by`] spells it.
@@ -101,7 +101,7 @@ fn absent(root: &Root) -> String {
 
 /// The processor's events in one line.
 pub(super) fn hardware_events(root: &Root, kinds: &[Kind]) -> Finding {
-    let why = "what the processor counted stands beside what the model says, and tells the cause of a time";
+    let why = "what the processor counted tells the cause of a time";
     let found = summary("hardware_events", kinds, PROCESSOR, why);
     let refused = tallies(kinds, PROCESSOR).iter().any(may_not);
     match (counts(kinds), core_units(root).is_empty()) {

@@ -59,7 +59,7 @@ fn a_missing_pmu_is_one_line_with_its_consequence() {
         pmu.check.seen.contains("KVM passes none through") && pmu.check.seen.contains("no cache misses"),
         "{pmu:?}"
     );
-    assert!(pmu.check.why.contains("times, verdicts, modelled"), "{pmu:?}");
+    assert!(pmu.check.why.contains("times, verdicts and the kernel"), "{pmu:?}");
     let events = check(&fixture, &kinds, "hardware_events");
     assert_eq!((events.check.state, events.check.seen.as_str()), (Missing, "none of 2"));
     assert_eq!(events.spoils, Spoils::Nothing, "the PMU's check has said so");
