@@ -8,9 +8,9 @@ use plan::Program;
 use shm_layout::{Gate, Phase, Segment, WorkerState};
 use std::time::Duration;
 
-/// Between two looks at the gate. Asleep, a worker leaves its CPU to whoever attaches a tool to it; a thousandth of a
-/// second is soon enough for someone who has just pressed a key.
-const LOOK: Duration = Duration::from_millis(1);
+/// Between two looks at the gate. A hundredth of a second is soon for someone who has just pressed a key, and the few
+/// microseconds that a look takes are then no share of what a tool counts meanwhile.
+const LOOK: Duration = Duration::from_millis(10);
 
 /// What a worker needs to stop at gates.
 pub(crate) struct Gatekeeper<'r> {

@@ -19,6 +19,7 @@ mod pin;
 mod probe;
 mod recorder;
 mod region;
+mod resident;
 
 pub use failure::Failure;
 pub use handover::{Arguments, Handover, LIFE_FD, PROGRAM_FD, READY_FD, REPORT_FD, Report, WORKER_ARGUMENT};
@@ -71,6 +72,7 @@ fn live(arguments: &Arguments) -> Result<record::Trace, Failure> {
     let mut context = Context::new(&segment, &program, mine, orders, regions);
     let ready = ReadyPipe::adopt();
     let mut gatekeeper = Gatekeeper { program: &program, segment: &segment, index: arguments.index, ready };
+    resident::touch_own_pages();
     segment.slot(arguments.index).set_state(WorkerState::Attached);
     gatekeeper.ready.say()?;
     wait_for_release(&segment)?;

@@ -30,8 +30,8 @@ pub struct Program {
     pub seed: u64,
 }
 
-/// What a page's first touch is allowed where a deadline is set: some hundred times what it takes a machine with free
-/// memory (0.2 to 0.7 µs on a Zen 5 under KVM), since one that first has to write memory out takes that much longer.
+/// What a page's first touch is allowed where a deadline is set: thirty times what it takes a machine with free memory
+/// (1.5 µs on a Zen 5 under KVM), since one that first has to write memory out takes that much longer.
 const TOUCH_ALLOWED_NS: u64 = 50_000;
 
 impl Program {
