@@ -41,9 +41,10 @@ pub(crate) fn run(
     gatekeeper: &mut Gatekeeper<'_>,
 ) -> Result<(), Failure> {
     let segment = context.segment;
+    // First and last: what is read around the window must not hold the time at a gate.
+    gatekeeper.pass(Gate::BeforeWarmUp)?;
     context.recorder.around();
     context.recorder.price(segment.control(), segment.slot(context.index), context.workers);
-    gatekeeper.pass(Gate::BeforeWarmUp)?;
     segment.slot(context.index).set_state(WorkerState::Running);
     wait_for_work(context);
     passes(compiled, context);
