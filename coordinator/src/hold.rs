@@ -20,7 +20,7 @@ pub(crate) struct Hold {
 
 /// One repetition that is held, and what is said of it.
 #[derive(Copy, Clone)]
-pub(crate) struct Held<'a> {
+pub(crate) struct HeldArm<'a> {
     pub(crate) hold: &'a Hold,
     pub(crate) arm: &'a str,
     pub(crate) block: u32,
@@ -73,7 +73,7 @@ impl Hold {
     }
 }
 
-impl Held<'_> {
+impl HeldArm<'_> {
     /// Says on standard error who stands at `gate`.
     pub(crate) fn announce(&self, gate: Gate, children: &[Child]) {
         let workers: Vec<(&str, Pid)> = children.iter().map(|child| (child.name.as_str(), child.pid)).collect();
@@ -82,7 +82,7 @@ impl Held<'_> {
     }
 }
 
-fn announcement(held: &Held<'_>, gate: Gate, workers: &[(&str, Pid)]) -> String {
+fn announcement(held: &HeldArm<'_>, gate: Gate, workers: &[(&str, Pid)]) -> String {
     let at = match gate {
         Gate::BeforeWarmUp => "before the warm-up",
         Gate::AfterWindow => "after the window",
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn an_announcement_names_arm_block_and_every_worker() {
-        let held = Held { hold: &Hold::default(), arm: "packed", block: 3 };
+        let held = HeldArm { hold: &Hold::default(), arm: "packed", block: 3 };
         let workers =
             [("worker 0 (role `a`, CPU 1)", Pid::from_raw(12)), ("worker 1 (role `b`, CPU 0)", Pid::from_raw(13))];
         assert_eq!(

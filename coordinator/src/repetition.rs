@@ -1,7 +1,7 @@
 //! One repetition: a set of fresh processes over a fresh segment, from nothing to their traces.
 
 use crate::collect::{self, Collected};
-use crate::hold::Held;
+use crate::hold::HeldArm;
 use crate::launch::{self, Child, LaunchError};
 use crate::provision::{self, Provision, ProvisionError};
 use crate::signals::Signals;
@@ -51,7 +51,7 @@ pub(crate) fn run(
     rate: TickRate,
     node: Option<u32>,
     signals: &Signals,
-    held: Option<Held<'_>>,
+    held: Option<HeldArm<'_>>,
 ) -> Result<Vec<Trace>, RepetitionError> {
     let mut provision = provision::provision(program, orders, rate, node)?;
     let mut children = launch::launch(program, &provision)?;

@@ -1,7 +1,7 @@
 //! Watching one repetition: until all have attached, have come to a gate, have ended, or until something says stop. In
 //! the window this sleeps on pidfds and does nothing else: on two CPUs, more would evict a worker.
 
-use crate::hold::{GATES, Held, Input};
+use crate::hold::{GATES, HeldArm, Input};
 use crate::launch::Child;
 use crate::provision::Provision;
 use crate::signals::Signals;
@@ -48,7 +48,7 @@ pub(crate) fn supervise(
     provision: &mut Provision,
     children: &mut [Child],
     signals: &Signals,
-    held: Option<Held<'_>>,
+    held: Option<HeldArm<'_>>,
 ) -> Result<(), Stop> {
     let outcome = Watch { program, provision, children, signals }.watch(held);
     if outcome.is_err() {
@@ -71,7 +71,7 @@ struct Watch<'a> {
 }
 
 impl Watch<'_> {
-    fn watch(&mut self, held: Option<Held<'_>>) -> Result<(), Stop> {
+    fn watch(&mut self, held: Option<HeldArm<'_>>) -> Result<(), Stop> {
         self.all_say_so(self.within(ATTACH_TIME))?;
         self.provision.segment.unlink();
         let control = self.provision.segment.control();
@@ -117,7 +117,7 @@ impl Watch<'_> {
     }
 
     /// Waits for a line, as long as it takes: nobody runs, and no deadline holds.
-    fn wait_for_line(&mut self, held: &Held<'_>) -> Result<(), Stop> {
+    fn wait_for_line(&mut self, held: &HeldArm<'_>) -> Result<(), Stop> {
         loop {
             let input = held.hold.to_wait_for();
             let readable = input.is_none() || wait_for_change(self.children, Some(self.signals), input, None);
