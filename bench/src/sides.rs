@@ -3,7 +3,7 @@
 // SAFETY of this module: the C functions touch their word and their state alone, and so does the compiled loop.
 
 use counters::{Counters, Order};
-use plan::{AccessKind, Address, CpuId, Op, OpKind, Width, WorkerIndex, WorkerProgram};
+use plan::{AccessKind, Address, CpuId, Nanos, Op, OpKind, Width, WorkerIndex, WorkerProgram};
 use worker::compile::{CompileError, CompiledLoop, Hooks};
 
 /// A step that both sides know.
@@ -178,6 +178,7 @@ pub(crate) fn compile(step: &Step) -> Result<CompiledLoop, CompileError> {
         role: 0,
         role_name: "bench".to_owned(),
         cpu: CpuId(0),
+        after: Nanos(0),
         steps: vec![format!("{} word", step.name)],
         ops: vec![Op { every: 1, step: 0, kind }],
     };

@@ -1,6 +1,7 @@
 //! The campaign: blocks of repetitions. Each block runs every arm once, in a seeded random order of its own, so that
 //! slow drift of the machine falls on all arms alike.
 
+use crate::hold::{HeldArm, Hold};
 use crate::launch::name_of;
 use crate::machine::Machine;
 use crate::repetition::{self, RepetitionError};
@@ -48,6 +49,8 @@ pub(crate) struct Campaign<'a> {
     pub(crate) events: &'a [CountedEvent],
     pub(crate) signals: &'a Signals,
     pub(crate) seed: u64,
+    /// Where someone wants to look at the workers of each repetition.
+    pub(crate) hold: Option<&'a Hold>,
 }
 
 /// What it brought home; the observations of complete repetitions even where it ended early.
@@ -192,7 +195,8 @@ impl Campaign<'_> {
 
     fn repetition(&self, program: &Program, block: u32) -> Result<Vec<Trace>, RunError> {
         let node = self.machine.memory_node(program, self.plan.measure.headline_role);
-        let traces = repetition::run(program, self.orders, self.machine.rate, node, self.signals)
+        let held = self.hold.map(|hold| HeldArm { hold, arm: &program.arm, block });
+        let traces = repetition::run(program, self.orders, self.machine.rate, node, self.signals, held)
             .map_err(|error| self.why(program, block, error))?;
         self.check_passes(program, &traces)?;
         Ok(traces)

@@ -22,8 +22,9 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run a scenario and say what was seen
     #[command(
-        after_help = "Example: coordinator run scenarios/false_sharing.toml --repetitions 5 --only packed --only \
-                      padded-64"
+        after_help = "Examples: coordinator run scenarios/false_sharing.toml --repetitions 5 --only packed --only \
+                      padded-64\n          coordinator run scenarios/first_touch.toml --hold --repetitions 1   (then, \
+                      in another terminal: perf stat -p PID)"
     )]
     Run(RunOptions),
     /// Check scenario files without running them
@@ -81,6 +82,10 @@ pub(crate) struct RunOptions {
     /// Print what would run and how long it takes, and stop
     #[arg(long, conflicts_with_all = ["json", "show_code"])]
     pub(crate) dry_run: bool,
+    /// Stop before each repetition's warm-up and after its window: the workers sleep, their pids are printed on
+    /// standard error, and Enter goes on; so perf, gdb or bpftrace can be attached to them
+    #[arg(long, conflicts_with = "dry_run")]
+    pub(crate) hold: bool,
     /// No progress on standard error
     #[arg(long, short)]
     pub(crate) quiet: bool,

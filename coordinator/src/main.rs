@@ -6,6 +6,7 @@ mod cli;
 mod collect;
 mod commands;
 mod exit;
+mod hold;
 mod launch;
 mod machine;
 mod needs;

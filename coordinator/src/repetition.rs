@@ -1,6 +1,7 @@
 //! One repetition: a set of fresh processes over a fresh segment, from nothing to their traces.
 
 use crate::collect::{self, Collected};
+use crate::hold::HeldArm;
 use crate::launch::{self, Child, LaunchError};
 use crate::provision::{self, Provision, ProvisionError};
 use crate::signals::Signals;
@@ -40,7 +41,7 @@ pub(crate) enum RepetitionError {
     Unkillable { worker: String, pid: Pid },
 }
 
-/// Runs `program` once, its workers counting what `orders` say.
+/// Runs `program` once, its workers counting what `orders` say and stopping at gates where they are `held`.
 ///
 /// # Errors
 /// [`RepetitionError`], with no segment left, and no process but an [`Unkillable`](RepetitionError::Unkillable) one.
@@ -50,10 +51,11 @@ pub(crate) fn run(
     rate: TickRate,
     node: Option<u32>,
     signals: &Signals,
+    held: Option<HeldArm<'_>>,
 ) -> Result<Vec<Trace>, RepetitionError> {
     let mut provision = provision::provision(program, orders, rate, node)?;
     let mut children = launch::launch(program, &provision)?;
-    match supervise::supervise(program, &mut provision, &mut children, signals) {
+    match supervise::supervise(program, &mut provision, &mut children, signals, held) {
         Ok(()) => traces(program, &mut provision, &children),
         Err(stop) => Err(explain(stop, program, &mut provision, children)),
     }

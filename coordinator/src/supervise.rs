@@ -1,6 +1,7 @@
-//! Watching one repetition: until all have attached, until all have ended, or until something says stop. In the window
-//! this sleeps on pidfds and does nothing else: on two CPUs, more would evict a worker.
+//! Watching one repetition: until all have attached, have come to a gate, have ended, or until something says stop. In
+//! the window this sleeps on pidfds and does nothing else: on two CPUs, more would evict a worker.
 
+use crate::hold::{GATES, HeldArm, Input};
 use crate::launch::Child;
 use crate::provision::Provision;
 use crate::signals::Signals;
@@ -10,7 +11,7 @@ use nix::sys::wait::WaitStatus;
 use nix::unistd::read;
 use plan::{Program, WorkerProgram};
 use shm_layout::Segment;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 /// From the start of the workers until all have attached. With [`SLACK`] 25 s beyond the window, warm-up and two of the
@@ -40,69 +41,126 @@ pub(crate) enum Stop {
     Stuck(String),
 }
 
-/// Lets the workers attach, removes the segment's name, releases them, and waits until all have ended well.
+/// Lets the workers attach, removes the segment's name, releases them, and waits until all have ended well. Held ones
+/// stop at each gate until a line comes on standard input; its end is a request to end the run.
 pub(crate) fn supervise(
     program: &Program,
     provision: &mut Provision,
     children: &mut [Child],
     signals: &Signals,
+    held: Option<HeldArm<'_>>,
 ) -> Result<(), Stop> {
-    let outcome = watch(program, provision, children, signals);
+    let outcome = Watch { program, provision, children, signals }.watch(held);
     if outcome.is_err() {
         provision.segment.control().abort();
         let deadline = Instant::now() + LEAVE_TIME;
         while children.iter_mut().any(|c| c.poll_status().is_none()) && Instant::now() < deadline {
-            wait_for_change(children, None, None, deadline);
+            wait_for_change(children, None, None, Some(deadline));
         }
         children.iter().for_each(Child::kill);
     }
     outcome
 }
 
-fn watch(program: &Program, provision: &mut Provision, children: &mut [Child], signals: &Signals) -> Result<(), Stop> {
-    let deadline = Instant::now() + ATTACH_TIME * program.workers_a_cpu();
-    let mut attached = 0;
-    while attached < children.len() {
-        let mut bytes = [0u8; 64];
-        let ready = wait_for_change(children, Some(signals), Some(provision), deadline);
-        check(children, signals)?;
-        if ready && let Ok(count) = read(&provision.ready_read, &mut bytes) {
-            attached += count;
-        }
-        if Instant::now() >= deadline {
-            return Err(Stop::Stuck(describe(program, &provision.segment, children)));
-        }
-    }
-    provision.segment.unlink();
-    provision.segment.control().release();
-    let lengths = program.warm_up.duration() + program.window.duration() + 2 * program.longest_pass().duration();
-    let deadline = Instant::now() + (lengths + SLACK) * program.workers_a_cpu();
-    while children.iter_mut().any(|c| c.poll_status().is_none()) {
-        wait_for_change(children, Some(signals), None, deadline);
-        check(children, signals)?;
-        if Instant::now() >= deadline {
-            return Err(Stop::Stuck(describe(program, &provision.segment, children)));
-        }
-    }
-    check(children, signals)
+/// What is watched, and who may say stop.
+struct Watch<'a> {
+    program: &'a Program,
+    provision: &'a mut Provision,
+    children: &'a mut [Child],
+    signals: &'a Signals,
 }
 
-/// Sleeps until a living child ends, a signal comes, the ready pipe has bytes (then true), or the deadline passes.
+impl Watch<'_> {
+    fn watch(&mut self, held: Option<HeldArm<'_>>) -> Result<(), Stop> {
+        self.all_say_so(self.within(ATTACH_TIME))?;
+        self.provision.segment.unlink();
+        let control = self.provision.segment.control();
+        if held.is_some() {
+            control.close_gates();
+        }
+        control.release();
+        let program = self.program;
+        let lengths = program.warm_up.duration() + program.window.duration() + 2 * program.longest_pass().duration();
+        let mut deadline = self.within(lengths + SLACK);
+        for (held, gate) in held.iter().flat_map(|held| GATES.map(|gate| (held, gate))) {
+            self.all_say_so(deadline)?;
+            held.announce(gate, self.children);
+            self.wait_for_line(held)?;
+            self.provision.segment.control().open_gate(gate);
+            deadline = self.within(lengths + SLACK);
+        }
+        while self.children.iter_mut().any(|c| c.poll_status().is_none()) {
+            wait_for_change(self.children, Some(self.signals), None, Some(deadline));
+            self.check(Some(deadline))?;
+        }
+        self.check(None)
+    }
+
+    /// So much time from now on, for each worker that takes its turn on a CPU.
+    fn within(&self, time: Duration) -> Instant {
+        Instant::now() + time * self.program.workers_a_cpu()
+    }
+
+    /// Waits until each worker has written its byte: that it has attached, or stands at a gate.
+    fn all_say_so(&mut self, deadline: Instant) -> Result<(), Stop> {
+        let mut said = 0;
+        while said < self.children.len() {
+            let mut bytes = [0u8; 64];
+            let ready = self.provision.ready_read.as_fd();
+            let readable = wait_for_change(self.children, Some(self.signals), Some(ready), Some(deadline));
+            self.check(Some(deadline))?;
+            if readable && let Ok(count) = read(&self.provision.ready_read, &mut bytes) {
+                said += count;
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for a line, as long as it takes: nobody runs, and no deadline holds.
+    fn wait_for_line(&mut self, held: &HeldArm<'_>) -> Result<(), Stop> {
+        loop {
+            let input = held.hold.to_wait_for();
+            let readable = input.is_none() || wait_for_change(self.children, Some(self.signals), input, None);
+            self.check(None)?;
+            match readable.then(|| held.hold.take()) {
+                Some(Input::Line) => return Ok(()),
+                Some(Input::End) => return Err(Stop::Interrupted),
+                Some(Input::Nothing) | None => {}
+            }
+        }
+    }
+
+    /// Whether anything says stop, the deadline last.
+    fn check(&mut self, deadline: Option<Instant>) -> Result<(), Stop> {
+        check(self.children, self.signals)?;
+        match deadline {
+            Some(deadline) if Instant::now() >= deadline => {
+                Err(Stop::Stuck(describe(self.program, &self.provision.segment, self.children)))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Sleeps until a living child ends, a signal comes, `input` has bytes or ends (then true), or the deadline passes.
 fn wait_for_change(
     children: &[Child],
     signals: Option<&Signals>,
-    ready: Option<&Provision>,
-    deadline: Instant,
+    input: Option<BorrowedFd<'_>>,
+    deadline: Option<Instant>,
 ) -> bool {
     let mut fds: Vec<PollFd<'_>> = Vec::with_capacity(children.len() + 2);
-    fds.extend(ready.map(|p| PollFd::new(p.ready_read.as_fd(), PollFlags::POLLIN)));
+    fds.extend(input.map(|input| PollFd::new(input, PollFlags::POLLIN)));
     fds.extend(signals.map(|s| PollFd::new(s.as_fd(), PollFlags::POLLIN)));
     let living = children.iter().filter(|c| c.status.is_none());
     fds.extend(living.map(|c| PollFd::new(c.pidfd.as_fd(), PollFlags::POLLIN)));
-    let left = deadline.saturating_duration_since(Instant::now()) + Duration::from_millis(1);
-    match poll(&mut fds, PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX)) {
+    let timeout = deadline.map_or(PollTimeout::NONE, |deadline| {
+        let left = deadline.saturating_duration_since(Instant::now()) + Duration::from_millis(1);
+        PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX)
+    });
+    match poll(&mut fds, timeout) {
         Ok(0) | Err(Errno::EINTR) => false,
-        Ok(_) => ready.is_some() && fds[0].any().unwrap_or(false),
+        Ok(_) => input.is_some() && fds[0].any().unwrap_or(false),
         Err(_) => {
             // ENOMEM alone is left: try again, without spinning.
             std::thread::sleep(Duration::from_millis(10));

@@ -26,10 +26,10 @@ pub enum ProgramError {
         /// What its kind needs.
         align: u64,
     },
-    /// The Program names no such lock or worker.
+    /// The Program names no such lock, region or worker.
     #[error("the program names {what} {index}, and there are {count}")]
     NoSuch {
-        /// `lock` or `worker`.
+        /// `lock`, `region` or `worker`.
         what: &'static str,
         /// The index.
         index: u64,
@@ -45,7 +45,7 @@ pub enum ProgramError {
 }
 
 /// Checks that `program` runs in a segment with `slots` slots, and gives that segment's map: every operation and lock
-/// lies inside the fields area, locks stand aligned, and every lock and worker named exists. Fields may lie unaligned:
+/// lies inside the fields area, locks stand aligned, and every lock, region and worker named exists. Fields may lie unaligned:
 /// straddling a line is among what is studied.
 ///
 /// # Errors
@@ -69,6 +69,7 @@ fn check_op(program: &Program, op: &OpKind) -> Result<(), ProgramError> {
         OpKind::Post { width, at } | OpKind::Wait { width, at } => inside(program, *at, width.bytes()),
         OpKind::Flush { at } => all_inside(program, at, 1),
         OpKind::Lock { lock } | OpKind::Unlock { lock } => named("lock", *lock, program.locks.len() as u64),
+        OpKind::Touch { region } => named("region", *region, program.regions.len() as u64),
         OpKind::Work(_) | OpKind::Pause | OpKind::Fence | OpKind::Yield | OpKind::Sleep(_) => Ok(()),
     }
 }
@@ -145,7 +146,9 @@ mod tests {
     }
 
     #[test]
-    fn locks_and_workers_that_do_not_exist_are_named() {
+    fn locks_regions_and_workers_that_do_not_exist_are_named() {
+        let refused = check_program(&with_op(OpKind::Touch { region: 0 }), 2);
+        assert_eq!(refused, Err(ProgramError::NoSuch { what: "region", index: 0, count: 0 }));
         for kind in [OpKind::Lock { lock: 1 }, OpKind::Unlock { lock: 1 }] {
             let refused = check_program(&with_op(kind), 2);
             assert_eq!(refused, Err(ProgramError::NoSuch { what: "lock", index: 1, count: 1 }));

@@ -5,14 +5,18 @@
 //! create, spawn                       attach, pin, compile, touch
 //!                    <- attached -    one byte each on the ready pipe
 //! unlink the name
-//! release() ------------------------> probe the line transfer, time the core loop, run passes
+//! release() ------------------------> probe the line transfer, time the core loop
+//!                                     the gate before the warm-up, then run passes
 //!                                     arrive_ready(): the last one publishes the window's instants
 //!                                     warm-up ... window ... arrive_left(): the last one stops all
+//!                                     the gate after the window
 //!                                     probe again, write the trace, exit
 //! ```
 //!
-//! Each word stands on a line pair of its own: see `map`. The coordinator writes twice at most (release, abort) and
-//! reads nothing in a window: it sleeps on pidfds.
+//! The gates are open, unless someone asked to look at the workers there: see [`Gate`].
+//!
+//! Each line pair has one purpose: see `map`. Within a window the coordinator writes nothing but an abort and reads
+//! nothing: it sleeps on pidfds.
 
 use crate::SharedMemory;
 use crossbeam_utils::CachePadded;
@@ -22,7 +26,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 #[repr(C)]
 #[derive(Debug, Default)]
 pub struct Control {
-    /// Read by all, written a few times: the phase and the window's instants.
+    /// Read by all, written a few times: the phase, the gates and the window's instants.
     pub(crate) published: CachePadded<Published>,
     pub(crate) ready: CachePadded<AtomicU32>,
     pub(crate) left: CachePadded<AtomicU32>,
@@ -32,7 +36,8 @@ pub struct Control {
 #[derive(Debug, Default)]
 pub(crate) struct Published {
     pub(crate) phase: AtomicU32,
-    reserved: AtomicU32,
+    /// 0: nobody is held. Else the first gate that is closed, by its number; those behind it are closed too.
+    pub(crate) closed_from: AtomicU32,
     pub(crate) open_ticks: AtomicU64,
     pub(crate) close_ticks: AtomicU64,
 }
@@ -53,6 +58,16 @@ pub enum Phase {
     Stopped = 2,
     /// Something failed: leave at once.
     Aborted = 3,
+}
+
+/// Where workers stop if they are held, so that a tool can be attached to them. Never within a window.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Gate {
+    /// Before the first pass.
+    BeforeWarmUp = 1,
+    /// When all have left the window and nothing counts any more.
+    AfterWindow = 2,
 }
 
 /// When the window opens and closes, ticks.
@@ -87,6 +102,26 @@ impl Control {
     /// Lets the workers go. Coordinator only, when all have attached.
     pub fn release(&self) {
         self.raise(Phase::Released);
+    }
+
+    /// Closes all gates. Coordinator only, before [`release`](Control::release).
+    pub fn close_gates(&self) {
+        // Relaxed: published by the Release of the phase, before which no worker looks at a gate.
+        self.published.closed_from.store(Gate::BeforeWarmUp as u32, Ordering::Relaxed);
+    }
+
+    /// Opens `gate`, all before it being open. Coordinator only, after [`close_gates`](Control::close_gates), when all
+    /// workers have come to the gate.
+    pub fn open_gate(&self, gate: Gate) {
+        // Relaxed, no partner: it only lets workers go on.
+        self.published.closed_from.store(gate as u32 + 1, Ordering::Relaxed);
+    }
+
+    /// Whether a worker that comes to `gate` must wait there.
+    pub fn is_closed(&self, gate: Gate) -> bool {
+        // Relaxed, no partner: see `open_gate`; the first closing is published by the release.
+        let closed_from = self.published.closed_from.load(Ordering::Relaxed);
+        closed_from != 0 && gate as u32 >= closed_from
     }
 
     /// Makes every worker leave at its next look. Anyone, at any time.
@@ -333,6 +368,19 @@ mod tests {
                 assert!(seen.iter().all(|&(_, early, phase, words)| (early, phase, words) == expected), "{seen:?}");
             },
         );
+    }
+
+    #[test]
+    fn gates_are_open_unless_closed_and_open_one_after_the_other() {
+        let control = Control::default();
+        let closed = || [Gate::BeforeWarmUp, Gate::AfterWindow].map(|gate| control.is_closed(gate));
+        assert_eq!(closed(), [false, false]);
+        control.close_gates();
+        assert_eq!(closed(), [true, true]);
+        control.open_gate(Gate::BeforeWarmUp);
+        assert_eq!(closed(), [false, true]);
+        control.open_gate(Gate::AfterWindow);
+        assert_eq!(closed(), [false, false]);
     }
 
     #[test]

@@ -19,7 +19,7 @@ mod testing;
 
 pub use check::ProgramError;
 pub use clock::{calibrate, ticks};
-pub use control::{Control, Phase, WindowTicks};
+pub use control::{Control, Gate, Phase, WindowTicks};
 pub use header::{Header, HeaderError, program_hash};
 pub use map::SegmentMap;
 pub use orphans::{Orphan, orphans, remove_orphan};

@@ -15,7 +15,7 @@
 //!   64        8                  ticks_per_ns_bits: an f64
 //! 128         384              Control
 //!   0         4                  phase                             coordinator; the last worker to leave
-//!   4         4                  reserved
+//!   4         4                  closed_from: first closed gate    coordinator
 //!   8         8                  open_ticks                        the last worker to arrive
 //!   16        8                  close_ticks                       the last worker to arrive
 //!   128       4                  ready                             each worker once
@@ -30,7 +30,7 @@
 //! next page   area_bytes       fields area: fields, locks          the workers' compiled loops; see `lock`
 //! ```
 //!
-//! Control's three words, each slot's status and its court, and the fields area stand on 128-byte pairs of their own:
+//! Control's three parts, each slot's status and its court, and the fields area stand on 128-byte pairs of their own:
 //! the lab's own words never take part in what it measures.
 
 use crate::control::{Control, Published};
@@ -59,6 +59,7 @@ const _: () = {
     assert!(size_of::<Control>() == 3 * PAIR && align_of::<Control>() == PAIR);
     assert!(offset_of!(Control, published) == 0);
     assert!(offset_of!(Published, phase) == 0);
+    assert!(offset_of!(Published, closed_from) == 4);
     assert!(offset_of!(Published, open_ticks) == 8);
     assert!(offset_of!(Published, close_ticks) == 16);
     assert!(offset_of!(Control, ready) == PAIR);

@@ -56,6 +56,8 @@ pub enum WorkerState {
     Left = 4,
     /// Trace written.
     Done = 5,
+    /// Waiting at a gate, before or after its window.
+    Held = 6,
 }
 
 impl WorkerState {
@@ -68,6 +70,7 @@ impl WorkerState {
             WorkerState::Running => "running passes",
             WorkerState::Left => "waiting for the others to leave the window",
             WorkerState::Done => "done",
+            WorkerState::Held => "held at a gate",
         }
     }
 }
@@ -88,6 +91,7 @@ impl Slot {
             3 => WorkerState::Running,
             4 => WorkerState::Left,
             5 => WorkerState::Done,
+            6 => WorkerState::Held,
             _ => WorkerState::Starting,
         }
     }
@@ -161,8 +165,8 @@ mod tests {
     fn states_read_back_and_a_foreign_one_reads_as_starting() {
         let slot = Slot::default();
         assert_eq!(slot.state(), WorkerState::Starting);
-        use WorkerState::{Attached, Done, Left, Probing, Running, Starting};
-        for state in [Starting, Attached, Probing, Running, Left, Done] {
+        use WorkerState::{Attached, Done, Held, Left, Probing, Running, Starting};
+        for state in [Starting, Attached, Probing, Running, Left, Done, Held] {
             slot.set_state(state);
             assert_eq!(slot.state(), state);
         }

@@ -13,11 +13,13 @@ pub(crate) fn program(area_bytes: u64) -> Program {
         layout: Layout { placed: vec![], bytes: area_bytes },
         area_bytes,
         locks: vec![PlacedLock { name: "m".into(), kind: LockKind::Pthread, offset: 64 }],
+        regions: vec![],
         workers: vec![WorkerProgram {
             index: WorkerIndex(0),
             role: 0,
             role_name: "r".into(),
             cpu: CpuId(0),
+            after: Nanos(0),
             steps: vec![],
             ops: vec![],
         }],

@@ -4,6 +4,7 @@
 use crate::failure::Failure;
 use crate::probe::Reading;
 use crate::recorder::{Recorder, touched};
+use crate::region::Mapped;
 use counters::Order;
 use plan::{OpKind, Program, WorkerProgram};
 use record::{LockTrace, Trace, Wait};
@@ -37,6 +38,8 @@ pub(crate) struct Context<'s> {
     pub(crate) gave_up_in: Option<u32>,
     /// The Program's locks that this worker uses, by the Program's index.
     pub(crate) locks: Vec<Option<LockState<'s>>>,
+    /// The Program's regions that this worker uses, by the Program's index.
+    pub(crate) regions: Vec<Option<Mapped>>,
 }
 
 const _: () = assert!(std::mem::offset_of!(Context<'_>, break_now) == 0);
@@ -50,7 +53,14 @@ pub(crate) struct LockState<'s> {
 }
 
 impl<'s> Context<'s> {
-    pub(crate) fn new(segment: &'s Segment, program: &Program, me: &WorkerProgram, orders: &[Order]) -> Context<'s> {
+    pub(crate) fn new(
+        segment: &'s Segment,
+        program: &Program,
+        me: &WorkerProgram,
+        orders: &[Order],
+        regions: Vec<Option<Mapped>>,
+    ) -> Context<'s> {
+        let rate = segment.header().tick_rate();
         let uses =
             |lock: usize| me.ops.iter().any(|op| matches!(op.kind, OpKind::Lock { lock: l } if l as usize == lock));
         let locks = program.locks.iter().enumerate().map(|(index, placed)| {
@@ -80,9 +90,9 @@ impl<'s> Context<'s> {
         Context {
             break_now: 0,
             spins: 0,
-            break_after_ticks: segment.header().tick_rate().ticks(BREAK_AFTER_NS),
+            break_after_ticks: rate.ticks(BREAK_AFTER_NS),
             arrived: false,
-            recorder: Recorder::new(program, segment.header().tick_rate(), orders),
+            recorder: Recorder::new(program, rate, orders).with_work_after(rate.ticks(me.after.0)),
             segment,
             workers: program.workers.len() as u32,
             index: me.index.0,
@@ -90,6 +100,7 @@ impl<'s> Context<'s> {
             failure: None,
             gave_up_in: None,
             locks: locks.collect(),
+            regions,
         }
     }
 
@@ -137,6 +148,7 @@ impl<'s> Context<'s> {
             pid: nix::unistd::getpid().as_raw(),
             cpu,
             open_ticks: recorded.open_ticks,
+            work_ticks: recorded.work_ticks,
             close_ticks: recorded.close_ticks,
             passes: recorded.passes,
             span_ticks: recorded.span_ticks,

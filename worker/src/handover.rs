@@ -19,7 +19,7 @@ pub const WORKER_ARGUMENT: &str = "__worker";
 pub const PROGRAM_FD: RawFd = 3;
 /// Descriptor of the memfd that takes the report.
 pub const REPORT_FD: RawFd = 4;
-/// Write end of the pipe on which each worker says, with one byte, that it has attached.
+/// Write end of the pipe on which each worker says, with one byte, that it has attached, or come to a closed gate.
 pub const READY_FD: RawFd = 5;
 /// Read end of the pipe whose write end lives as long as the coordinator.
 pub const LIFE_FD: RawFd = 6;
@@ -136,8 +136,19 @@ pub(crate) fn read_brief() -> Result<Encoded, Failure> {
     Ok(Encoded { brief, bytes })
 }
 
-pub(crate) fn say_attached() -> Result<(), Failure> {
-    adopt(READY_FD).write_all(&[1]).map_err(|e| Failure::new(format!("the coordinator is gone: {e}"), "run again"))
+/// The pipe on which a worker says that it is where the coordinator waits for all.
+pub(crate) struct ReadyPipe(File);
+
+impl ReadyPipe {
+    /// Takes over the descriptor. Once.
+    pub(crate) fn adopt() -> ReadyPipe {
+        ReadyPipe(adopt(READY_FD))
+    }
+
+    /// Says so, with one byte.
+    pub(crate) fn say(&mut self) -> Result<(), Failure> {
+        self.0.write_all(&[1]).map_err(|e| Failure::new(format!("the coordinator is gone: {e}"), "run again"))
+    }
 }
 
 pub(crate) fn write_report(report: &Report) -> io::Result<()> {
@@ -166,6 +177,7 @@ mod tests {
             layout: plan::Layout { placed: vec![], bytes: 0 },
             area_bytes: 0,
             locks: vec![],
+            regions: vec![],
             workers: vec![],
             shares_cpu: false,
             seed: 5,

@@ -12,7 +12,7 @@ const SPINS_A_READ: u32 = 64;
 
 /// The hooks of a worker; their `context` is the worker's own state, whose first word is `break_now`.
 pub fn hooks() -> Hooks {
-    Hooks { lock, unlock, spin, tick, yield_now, sleep }
+    Hooks { lock, unlock, spin, tick, yield_now, sleep, touch }
 }
 
 /// Borrows the context for the length of one hook.
@@ -65,9 +65,24 @@ unsafe extern "C" fn sleep(context: *mut c_void, ns: u64) {
     timed(unsafe { borrow(context) }, || std::thread::sleep(Duration::from_nanos(ns)));
 }
 
+unsafe extern "C" fn touch(context: *mut c_void, region: u32) {
+    // SAFETY: as in `lock`.
+    let context = unsafe { borrow(context) };
+    let start = ticks();
+    if let Some(Some(region)) = context.regions.get(region as usize) {
+        region.touch();
+    }
+    was_blocked(context, start);
+}
+
 fn timed(context: &mut Context<'_>, block: impl FnOnce()) {
     let start = ticks();
     block();
+    was_blocked(context, start);
+}
+
+/// Notes a blocking from `start` until now: what the kernel did then is no eviction.
+fn was_blocked(context: &mut Context<'_>, start: u64) {
     let end = ticks();
     context.recorder.blocked(start, end);
     context.break_after_long(end - start);

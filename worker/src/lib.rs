@@ -10,6 +10,7 @@
 pub mod compile;
 mod context;
 mod failure;
+mod gate;
 mod handover;
 mod hooks;
 mod lifeline;
@@ -17,6 +18,8 @@ mod measure;
 mod pin;
 mod probe;
 mod recorder;
+mod region;
+mod resident;
 
 pub use failure::Failure;
 pub use handover::{Arguments, Handover, LIFE_FD, PROGRAM_FD, READY_FD, REPORT_FD, Report, WORKER_ARGUMENT};
@@ -25,7 +28,8 @@ pub use hooks::hooks;
 use compile::CompiledLoop;
 use context::Context;
 use crossbeam_utils::Backoff;
-use handover::{Brief, Encoded};
+use gate::Gatekeeper;
+use handover::{Brief, Encoded, ReadyPipe};
 use plan::WorkerProgram;
 use shm_layout::{Phase, Segment, WorkerState};
 use std::process::ExitCode;
@@ -64,13 +68,17 @@ fn live(arguments: &Arguments) -> Result<record::Trace, Failure> {
     let mut compiled = compile(mine, program.seed)?;
     let mut contender = probe::Contender::compile(mine)?;
     let orders = counters::orders_for(&orders, mine.cpu);
-    let mut context = Context::new(&segment, &program, mine, orders);
+    let regions = region::map(&program, mine)?;
+    let mut context = Context::new(&segment, &program, mine, orders, regions);
+    let ready = ReadyPipe::adopt();
+    let mut gatekeeper = Gatekeeper { program: &program, segment: &segment, index: arguments.index, ready };
+    resident::touch_own_pages();
     segment.slot(arguments.index).set_state(WorkerState::Attached);
-    handover::say_attached()?;
+    gatekeeper.ready.say()?;
     wait_for_release(&segment)?;
 
     let before = probe::probe(&segment, &program, mine, &mut contender)?;
-    measure::run(&mut compiled, &mut context)?;
+    measure::run(&mut compiled, &mut context, &mut gatekeeper)?;
     let after = probe::probe(&segment, &program, mine, &mut contender)?;
     segment.slot(arguments.index).set_state(WorkerState::Done);
     Ok(context.into_trace(cpu, before, after))

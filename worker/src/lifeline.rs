@@ -38,6 +38,11 @@ pub(crate) fn set_deadline(program: &Program) {
     alarm::set(u32::try_from(seconds).unwrap_or(u32::MAX));
 }
 
+/// Stops that timer: for a worker that waits for a human.
+pub(crate) fn cancel_deadline() {
+    alarm::cancel();
+}
+
 fn ignore_interrupts() -> Result<(), Errno> {
     #[allow(unsafe_code)]
     // SAFETY: SIG_IGN runs no code of ours.

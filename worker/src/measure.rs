@@ -4,8 +4,9 @@
 use crate::compile::CompiledLoop;
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::gate::Gatekeeper;
 use plan::TickRate;
-use shm_layout::{Phase, Segment, WorkerState, ticks};
+use shm_layout::{Gate, Phase, Segment, WorkerState, ticks};
 use std::sync::atomic::{AtomicU8, Ordering};
 
 /// A batch aims at this: often enough that an eviction shows as a gap and a stop is seen soon, rarely enough that the
@@ -34,19 +35,45 @@ pub(crate) fn touch(segment: &Segment) {
 ///
 /// # Errors
 /// [`Failure`] where a lock failed or the repetition was given up.
-pub(crate) fn run(compiled: &mut CompiledLoop, context: &mut Context<'_>) -> Result<(), Failure> {
+pub(crate) fn run(
+    compiled: &mut CompiledLoop,
+    context: &mut Context<'_>,
+    gatekeeper: &mut Gatekeeper<'_>,
+) -> Result<(), Failure> {
     let segment = context.segment;
+    // First and last: what is read around the window must not hold the time at a gate.
+    gatekeeper.pass(Gate::BeforeWarmUp)?;
     context.recorder.around();
     context.recorder.price(segment.control(), segment.slot(context.index), context.workers);
     segment.slot(context.index).set_state(WorkerState::Running);
+    wait_for_work(context);
     passes(compiled, context);
     context.release_held();
     context.recorder.around();
     match context.failure.take() {
         Some(failure) => Err(failure),
         None if segment.control().phase() == Phase::Aborted => Err(Failure::aborted()),
-        None => Ok(()),
+        None => gatekeeper.pass(Gate::AfterWindow),
     }
+}
+
+/// Where the role begins after the window: reads the clock until then, about as often as passes would, so that the mask
+/// sees this worker evicted. The first read arrives at the start line.
+fn wait_for_work(context: &mut Context<'_>) {
+    if !context.recorder.works_later() {
+        return;
+    }
+    let (control, apart) = (context.segment.control(), context.segment.header().tick_rate().ticks(BATCH_NS as u64));
+    let (mut now, mut next) = (ticks(), 0);
+    while !control.must_stop() && !context.recorder.work_is_due(now) {
+        if now >= next {
+            context.read(now);
+            next = now + apart;
+        }
+        std::hint::spin_loop();
+        now = ticks();
+    }
+    context.recorder.begin_work();
 }
 
 fn passes(compiled: &mut CompiledLoop, context: &mut Context<'_>) {

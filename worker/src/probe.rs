@@ -275,6 +275,7 @@ mod tests {
             role: 0,
             role_name: "r".into(),
             cpu: CpuId(cpu),
+            after: Nanos(0),
             steps: vec![],
             ops: vec![],
         };
@@ -285,6 +286,7 @@ mod tests {
             layout: Layout { placed: vec![], bytes: 0 },
             area_bytes: 0,
             locks: vec![],
+            regions: vec![],
             workers: cpus.iter().enumerate().map(worker).collect(),
             shares_cpu: false,
             seed: 0,

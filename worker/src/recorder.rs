@@ -41,6 +41,8 @@ pub(crate) struct Recorder {
 
     open_ticks: u64,
     close_ticks: u64,
+    /// From the window's opening to this worker's work.
+    after_ticks: u64,
     first_read: u64,
     last_read: u64,
     span_ticks: u64,
@@ -71,6 +73,7 @@ pub(crate) struct Recorder {
 /// What the recorder saw, for the trace.
 pub(crate) struct Recorded {
     pub(crate) open_ticks: u64,
+    pub(crate) work_ticks: u64,
     pub(crate) close_ticks: u64,
     pub(crate) passes: u64,
     pub(crate) span_ticks: u64,
@@ -98,6 +101,7 @@ impl Recorder {
             schedstat: Schedstat::open(),
             open_ticks: 0,
             close_ticks: 0,
+            after_ticks: 0,
             first_read: 0,
             last_read: ticks(),
             span_ticks: 0,
@@ -120,6 +124,25 @@ impl Recorder {
             distances: Histogram::new_with_bounds(1, 1 << 38, 2).expect("constant bounds are valid"),
             read_cost_ticks: 0.0,
         }
+    }
+
+    /// The same for a worker whose work begins so long after the window has opened.
+    pub(crate) fn with_work_after(self, after_ticks: u64) -> Recorder {
+        Recorder { after_ticks, ..self }
+    }
+
+    /// Whether work comes later than the window, so that [`Recorder::begin_work`] says when.
+    pub(crate) fn works_later(&self) -> bool {
+        self.after_ticks > 0
+    }
+
+    /// Whether it is time to work: the window is open, and its first part over.
+    pub(crate) fn work_is_due(&self, now: u64) -> bool {
+        self.stage != Stage::Before && now >= self.work_ticks()
+    }
+
+    fn work_ticks(&self) -> u64 {
+        self.open_ticks + self.after_ticks
     }
 
     /// Times a clock read with its bookkeeping, before the window: the cheapest of some short series, per read.
@@ -212,6 +235,17 @@ impl Recorder {
         self.count_from(now);
     }
 
+    /// Slices, passes and the span begin now. What clock reads were apart while there was no work says nothing of it.
+    pub(crate) fn begin_work(&mut self) {
+        if self.inside() {
+            self.distances.reset();
+            self.schedstat.rebase();
+            let now = ticks();
+            self.last_read = now;
+            self.count_from(now);
+        }
+    }
+
     fn count_from(&mut self, now: u64) {
         (self.first_read, self.counted_until, self.slice_start) = (now, now, now);
         (self.slice_passes, self.blocked_in_slice) = (0, false);
@@ -284,6 +318,7 @@ impl Recorder {
     pub(crate) fn finish(mut self) -> Recorded {
         Recorded {
             open_ticks: self.open_ticks,
+            work_ticks: self.work_ticks(),
             close_ticks: self.close_ticks,
             passes: self.passes,
             span_ticks: self.span_ticks,
@@ -351,6 +386,7 @@ mod tests {
             layout: Layout { placed: vec![], bytes: 0 },
             area_bytes: 0,
             locks: vec![],
+            regions: vec![],
             workers: vec![],
             shares_cpu: false,
             seed: 0,
@@ -450,6 +486,30 @@ mod tests {
         let recorded = recorder.finish();
         assert_eq!((recorded.passes, recorded.span_ticks), (7, 600_000));
         assert_eq!(recorded.slices, [Slice { start_ticks: opened + 100_000, end_ticks: opened + 700_000, passes: 7 }]);
+    }
+
+    #[test]
+    fn work_that_begins_later_is_counted_from_then() {
+        let mut script = Script::opened();
+        script.recorder = script.recorder.with_work_after(4_000_000);
+        let open = script.recorder.open_ticks;
+        assert!(script.recorder.works_later());
+        for read in 1..=200 {
+            assert!(!script.recorder.work_is_due(open + read * 20_000 - 1));
+            script.read(read * 20_000, 0);
+        }
+        assert!(script.recorder.work_is_due(open + 4_000_000));
+        script.recorder.begin_work();
+        // The script's clock goes on from the real one, which `begin_work` has read.
+        script.start = script.recorder.last_read();
+        script.read(600_000, 3);
+        script.recorder.read(open + 10_000_000, &script.control, &script.slot, 1);
+        let (recorded, start) = script.finish();
+        assert_eq!((recorded.open_ticks, recorded.work_ticks), (open, open + 4_000_000));
+        assert_eq!(recorded.slices, [Slice { start_ticks: start, end_ticks: start + 600_000, passes: 3 }]);
+        assert_eq!((recorded.passes, recorded.span_ticks), (3, 600_000));
+        let distance = recorded.read_distance_ticks;
+        assert!((590_000..=610_000).contains(&distance), "{distance}: of the work alone");
     }
 
     #[test]

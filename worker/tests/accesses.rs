@@ -47,6 +47,7 @@ fn verb(kind: &OpKind) -> &'static str {
         OpKind::Fence => "fence",
         OpKind::Yield => "yield",
         OpKind::Sleep(_) => "sleep",
+        OpKind::Touch { .. } => "touch",
     }
 }
 
@@ -120,6 +121,7 @@ fn every_operation() -> Vec<OpKind> {
         OpKind::Fence,
         OpKind::Yield,
         OpKind::Sleep(Nanos(1_000_000)),
+        OpKind::Touch { region: 2 },
     ];
     all.extend(addresses().map(|at| OpKind::Flush { at }));
     for width in WIDTHS {
@@ -195,6 +197,7 @@ fn any_operation() -> impl Strategy<Value = OpKind> {
         1 => (0u32..4).prop_map(|lock| OpKind::Unlock { lock }),
         1 => (0u64..500).prop_map(|ns| OpKind::Work(Nanos(ns))),
         1 => (0u64..500).prop_map(|ns| OpKind::Sleep(Nanos(ns))),
+        1 => (0u32..4).prop_map(|region| OpKind::Touch { region }),
         1 => prop::sample::select(vec![OpKind::Pause, OpKind::Fence, OpKind::Yield]),
     ]
 }

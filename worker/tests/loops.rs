@@ -101,6 +101,7 @@ fn hooks_are_called_in_order_with_their_arguments() {
         OpKind::Unlock { lock: 3 },
         OpKind::Sleep(Nanos(5_000_000_000)),
         OpKind::Yield,
+        OpKind::Touch { region: 1 },
         OpKind::Pause,
         OpKind::Flush { at: Address::Fixed(8) },
         OpKind::Flush { at: Address::Any(vec![8, 0]) },
@@ -111,7 +112,7 @@ fn hooks_are_called_in_order_with_their_arguments() {
     let done = run(&mut compile(&program(ops)), &mut area, &mut context, 2);
     assert_eq!(done.passes, 2);
     assert_eq!(area, [2, 0]);
-    let pass = [Called::Lock(3), Called::Unlock(3), Called::Sleep(5_000_000_000), Called::Yield];
+    let pass = [Called::Lock(3), Called::Unlock(3), Called::Sleep(5_000_000_000), Called::Yield, Called::Touch(1)];
     assert_eq!(context.log, [pass, pass].concat());
 }
 

@@ -11,6 +11,7 @@ use crate::campaign::Campaign;
 use crate::cli::RunOptions;
 use crate::commands::clean;
 use crate::exit::{CommandError, Ending};
+use crate::hold::Hold;
 use crate::machine::Machine;
 use crate::report::files;
 use crate::report::progress::{Progress, ProgressMode};
@@ -49,6 +50,7 @@ pub(crate) fn run(options: &RunOptions, colour: ColourChoice) -> Result<Ending, 
     let held = Held::open(&orders);
     let signals = Signals::block().map_err(|errno| CommandError::Failed(format!("signalfd failed: {errno}")))?;
     let events = selection.events();
+    let hold = options.hold.then(Hold::default);
     let campaign = Campaign {
         plan: &plan,
         bound: &bound,
@@ -57,6 +59,7 @@ pub(crate) fn run(options: &RunOptions, colour: ColourChoice) -> Result<Ending, 
         events: &events,
         signals: &signals,
         seed,
+        hold: hold.as_ref(),
     };
     let mut progress = Progress::new(progress_mode(options), &plan.title, campaign.planned_repetitions());
     let measured = campaign.measure(&mut progress);
@@ -79,7 +82,8 @@ fn nothing_to_run(bound: &Bound, machine: &Machine) -> String {
 }
 
 fn progress_mode(options: &RunOptions) -> ProgressMode {
-    match (options.quiet, std::io::stderr().is_terminal()) {
+    // What is said at a gate must stay readable, so no bar is drawn over it.
+    match (options.quiet, std::io::stderr().is_terminal() && !options.hold) {
         (true, _) => ProgressMode::Quiet,
         (false, true) => ProgressMode::Bar,
         (false, false) => ProgressMode::Lines,

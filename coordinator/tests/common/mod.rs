@@ -1,8 +1,9 @@
 //! Running the real program on real files, and looking for what it may have left.
 #![allow(dead_code)] // each test binary uses a part
 
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, ChildStderr, ChildStdin, Command, ExitStatus, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -178,4 +179,69 @@ pub(crate) fn assert_gone(workers: &[Worker], limit: Duration) {
         (!alive).then_some(())
     });
     assert!(workers.iter().all(|w| !has_name(&w.segment)));
+}
+
+/// A run with `--hold`, and what it is told.
+pub(crate) struct Conversation {
+    pub(crate) child: Child,
+    input: Option<ChildStdin>,
+    errors: BufReader<ChildStderr>,
+    said: String,
+}
+
+/// What a run says at a gate.
+pub(crate) struct AtGate {
+    pub(crate) text: String,
+    /// In the order of the workers.
+    pub(crate) pids: Vec<i32>,
+}
+
+impl Conversation {
+    pub(crate) fn with(mut command: Command) -> Conversation {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let (input, errors) = (child.stdin.take(), BufReader::new(child.stderr.take().unwrap()));
+        Conversation { child, input, errors, said: String::new() }
+    }
+
+    /// Reads until the workers stand at the next gate.
+    pub(crate) fn gate(&mut self) -> AtGate {
+        let (mut text, mut held) = (String::new(), false);
+        loop {
+            let mut line = String::new();
+            let length = self.errors.read_line(&mut line).unwrap();
+            assert!(length > 0, "ended before a gate: {}", self.said);
+            self.said.push_str(&line);
+            held |= line.starts_with("held ");
+            if held {
+                text.push_str(&line);
+            }
+            if held && line.starts_with("Enter") {
+                let pid = |line: &str| line.rsplit_once(": pid ").map(|(_, pid)| pid.parse().unwrap());
+                return AtGate { pids: text.lines().filter_map(pid).collect(), text };
+            }
+        }
+    }
+
+    pub(crate) fn input(&mut self) -> &mut ChildStdin {
+        self.input.as_mut().expect("the input was not ended")
+    }
+
+    /// Presses Enter.
+    pub(crate) fn go_on(&mut self) {
+        self.input().write_all(b"\n").unwrap();
+    }
+
+    pub(crate) fn end_input(&mut self) {
+        self.input = None;
+    }
+
+    /// Waits for the end: the status, everything on standard error, and standard output. Input stays open until then.
+    pub(crate) fn finish(mut self) -> (ExitStatus, String, String) {
+        // The JSON may fill its pipe, and standard error is short: so in this order.
+        let mut out = String::new();
+        self.child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+        self.errors.read_to_string(&mut self.said).unwrap();
+        (self.child.wait().unwrap(), self.said, out)
+    }
 }

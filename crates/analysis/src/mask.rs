@@ -76,7 +76,7 @@ pub fn observe(arm: &str, block: u32, program: &Program, traces: &[Trace], clock
             kept_ns: share.kept_ns,
             lost_ns: share.lost_ns,
             blocked_ns: clock.ns(trace.blocked_ticks),
-            window_ns: clock.ns(trace.span_ticks),
+            window_ns: clock.ns(trace.span_ticks + trace.work_ticks.saturating_sub(trace.open_ticks)),
             ns_per_op: share.ns_per_op,
             slice_ns_per_op: share.slice_ns_per_op,
             transfer_before_ns: probes.transfer_ns.0,
@@ -142,7 +142,7 @@ impl Share {
             let kept_ns = clock.ns(trace.span_ticks);
             return Share { kept_passes: trace.passes, kept_ns, lost_ns, ns_per_op, slice_ns_per_op };
         }
-        let window = trace.close_ticks.saturating_sub(trace.open_ticks);
+        let window = trace.working_ticks();
         let kept_ticks: u64 = kept.iter().map(|s| length(s)).sum();
         let unseen: u64 = edges(trace, clock).iter().map(|(start, end)| end - start).sum();
         Share {
@@ -160,7 +160,7 @@ impl Share {
 /// Why a repetition does not count; the same for all its workers.
 fn reasons(program: &Program, traces: &[Trace], evictions: &Evictions, clock: TickRate) -> Vec<String> {
     let lost_time = |t: &Trace| {
-        let window = clock.ns(t.close_ticks.saturating_sub(t.open_ticks));
+        let window = clock.ns(t.working_ticks());
         let kept_little = Share::of(t, evictions, program.shares_cpu, clock).kept_ns < LEAST_KEPT * window;
         !program.shares_cpu && kept_little
     };
@@ -177,13 +177,13 @@ fn reasons(program: &Program, traces: &[Trace], evictions: &Evictions, clock: Ti
 }
 
 fn evicted_enough_to_excuse(program: &Program, trace: &Trace, clock: TickRate) -> bool {
-    let window = trace.close_ticks.saturating_sub(trace.open_ticks);
+    let window = trace.working_ticks();
     // A worker that cannot block reads the clock all the time that it runs.
     let silent = || {
         let can_block = worker_program(program, trace.worker).is_none_or(WorkerProgram::can_block);
         !can_block && trace.stuck_in_step.is_none() && trace.span_ticks < window / 2
     };
-    Evictions::of(std::slice::from_ref(trace), clock).inside(trace.open_ticks, trace.close_ticks) > window / EXCUSE
+    Evictions::of(std::slice::from_ref(trace), clock).inside(trace.work_ticks, trace.close_ticks) > window / EXCUSE
         || silent()
 }
 
@@ -317,6 +317,24 @@ mod tests {
         };
         assert_eq!(lost_by_fellow(1), 0.0, "1.61 ms allowed: slices are 0.5 ms");
         assert!((lost_by_fellow(5) - 5e6).abs() < 1.0);
+    }
+
+    /// The wait for a late role's work was taken for an eviction that lasts until it begins.
+    #[test]
+    fn a_role_that_begins_later_masks_nothing_before_and_its_counters_have_the_whole_window() {
+        let begins = |late_ms: u64| {
+            let mut late = steady_trace(0, 23.0, CLOCK);
+            late.work_ticks = late.open_ticks + 95 * MS;
+            let start = late.open_ticks + late_ms * MS;
+            late.slices.retain(|s| s.start_ticks >= start);
+            late.span_ticks -= late_ms * MS;
+            observe("a", 0, &counters_program(8), &[late, steady_trace(1, 23.0, CLOCK)], CLOCK)
+        };
+        let seen = begins(95);
+        assert_eq!((seen[0].lost_ns, seen[1].lost_ns), (0.0, 0.0));
+        assert!(seen[0].spoiled.is_empty(), "{:?}: 5 ms of 5 ms were kept", seen[0].spoiled);
+        assert_eq!((seen[0].window_ns, seen[1].window_ns), (100e6, 100e6));
+        assert!((begins(97)[1].lost_ns - 2e6).abs() < 1.0, "it was away when its work was due");
     }
 
     #[test]

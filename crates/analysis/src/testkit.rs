@@ -59,6 +59,7 @@ pub(crate) fn program(spots: Vec<Spot>, roles: &[&str]) -> Program {
         role: index,
         role_name: (*role).into(),
         cpu: CpuId(index),
+        after: Nanos(0),
         steps: vec!["add hits[me]".into()],
         ops: Vec::new(),
     };
@@ -69,6 +70,7 @@ pub(crate) fn program(spots: Vec<Spot>, roles: &[&str]) -> Program {
         layout: Layout { placed, bytes },
         area_bytes: 4096,
         locks: Vec::new(),
+        regions: Vec::new(),
         workers: (0..).zip(roles).map(worker).collect(),
         shares_cpu: false,
         seed: 1,
@@ -105,6 +107,7 @@ pub(crate) fn steady_trace(worker: u32, ns_per_op: f64, clock: TickRate) -> Trac
         pid: 100 + worker as i32,
         cpu: worker,
         open_ticks: open,
+        work_ticks: open,
         close_ticks: open + ticks(100e6),
         passes: slices.iter().map(|s| s.passes).sum(),
         span_ticks: ticks(100e6),
@@ -303,11 +306,13 @@ fn case(roles: &[&str]) -> Case {
         name: (*name).into(),
         workers: if roles.len() == 1 { 2 } else { 1 },
         cpus: CpuChoice::Spread,
+        after: Nanos(0),
         steps: vec![step.clone()],
     };
     Case {
         fields: vec![Field { name: "hits".into(), width: Width::U64, count: Count::PerWorker, at: None }],
         locks: Vec::new(),
+        regions: Vec::new(),
         roles: roles.iter().map(role).collect(),
         placement: Placement { strategy: Strategy::Packed, shift: 0 },
         oversubscribe: false,

@@ -132,6 +132,7 @@ fn program(arm: &Arm, topology: &Topology, seed: u64) -> Result<Program, Refusal
         window: arm.window,
         warm_up: arm.warm_up,
         area_bytes,
+        regions: case.regions.clone(),
         locks: (0..copies).flat_map(|copy| memory.locks(case, copy)).collect::<Vec<PlacedLock>>(),
         shares_cpu: shares_cpu(&workers),
         workers,
@@ -181,6 +182,7 @@ fn worker(case: &Case, memory: &Memory, seat: Seat, cpu: CpuId, copy: u64) -> Re
         role: seat.role as u32,
         role_name: role.name.clone(),
         cpu,
+        after: role.after,
         steps: role.steps.iter().map(|step| step.text.clone()).collect(),
         ops: ops::of_worker(case, memory, seat, copy)?,
     })

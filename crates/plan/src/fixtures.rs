@@ -2,13 +2,13 @@
 
 use crate::placement::{Placement, Strategy};
 use crate::scenario::{
-    Arm, ArmKind, Case, Count, CpuChoice, Field, Lock, LockKind, Measure, Plan, Repetitions, Role, Width,
+    Arm, ArmKind, Case, Count, CpuChoice, Field, Lock, LockKind, Measure, Plan, Region, Repetitions, Role, Width,
 };
 use crate::step::{Action, Element, Step, Target};
 use crate::topology::{Cpu, Topology};
 use crate::units::{CpuId, Nanos};
 
-/// A case under construction. Fields and locks must be declared before the roles that use them.
+/// A case under construction. Fields, locks and regions must be declared before the roles that use them.
 #[derive(Clone, Debug)]
 pub(crate) struct Scene(pub(crate) Case);
 
@@ -17,6 +17,7 @@ impl Scene {
         Scene(Case {
             fields: Vec::new(),
             locks: Vec::new(),
+            regions: Vec::new(),
             roles: Vec::new(),
             placement: Placement { strategy: Strategy::Packed, shift: 0 },
             oversubscribe: false,
@@ -41,9 +42,14 @@ impl Scene {
         self
     }
 
+    pub(crate) fn region(mut self, name: &str, pages: u64) -> Scene {
+        self.0.regions.push(Region { name: name.to_owned(), bytes: pages * crate::units::PAGE_BYTES });
+        self
+    }
+
     pub(crate) fn role(mut self, name: &str, workers: u32, steps: &[&str]) -> Scene {
         let steps = steps.iter().map(|text| self.step(text)).collect();
-        self.0.roles.push(Role { name: name.to_owned(), workers, cpus: CpuChoice::Spread, steps });
+        self.0.roles.push(Role { name: name.to_owned(), workers, cpus: CpuChoice::Spread, after: Nanos(0), steps });
         self
     }
 
@@ -108,6 +114,10 @@ impl Scene {
             "unlock" => Action::Unlock(lock()),
             "work" => Action::Work(nanos()),
             "sleep" => Action::Sleep(nanos()),
+            "touch" => {
+                let named = |region: &Region| region.name == argument;
+                Action::Touch(self.0.regions.iter().position(named).expect("a declared region"))
+            }
             "pause" => Action::Pause,
             "fence" => Action::Fence,
             "yield" => Action::Yield,

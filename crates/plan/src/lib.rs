@@ -25,7 +25,8 @@ pub use nearest::nearest;
 pub use placement::{Item, Layout, Placed, Placement, PlacementError, Strategy};
 pub use program::{AccessKind, Address, Op, OpKind, PlacedLock, Program, WorkerProgram};
 pub use scenario::{
-    Arm, ArmKind, Baseline, Case, Count, CpuChoice, Field, Lock, LockKind, Measure, Plan, Repetitions, Role, Width,
+    Arm, ArmKind, Baseline, Case, Count, CpuChoice, Field, Lock, LockKind, Measure, Plan, Region, Repetitions, Role,
+    Width,
 };
 pub use step::{Action, Element, Step, Target};
 pub use topology::{Cpu, Topology};

@@ -103,6 +103,8 @@ pub struct Case {
     pub fields: Vec<Field>,
     /// Locks in declaration order; placed after the fields under declared order.
     pub locks: Vec<Lock>,
+    /// Private memory in declaration order; placed nowhere, since nobody shares it.
+    pub regions: Vec<Region>,
     /// Roles in declaration order.
     pub roles: Vec<Role>,
     /// Where fields and locks go.
@@ -222,6 +224,23 @@ impl LockKind {
     }
 }
 
+/// Private anonymous memory: each worker whose loop names it maps one of its own before the window, untouched, in
+/// pages of [`PAGE_BYTES`](crate::PAGE_BYTES).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Region {
+    /// Its name in steps.
+    pub name: String,
+    /// Its size: whole pages, at least one.
+    pub bytes: u64,
+}
+
+impl Region {
+    /// How many pages it has.
+    pub fn pages(&self) -> u64 {
+        self.bytes / crate::units::PAGE_BYTES
+    }
+}
+
 /// A program and where it runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Role {
@@ -231,6 +250,8 @@ pub struct Role {
     pub workers: u32,
     /// Which CPUs they take.
     pub cpus: CpuChoice,
+    /// How long after the window's opening they begin their loop; zero is before the warm-up. Shorter than the window.
+    pub after: Nanos,
     /// One pass, in order.
     pub steps: Vec<Step>,
 }

@@ -48,6 +48,8 @@ pub enum Action {
     Yield,
     /// Sleep at least so long.
     Sleep(Nanos),
+    /// Write one byte in each page of the region, an index into [`Case::regions`](crate::Case::regions).
+    Touch(usize),
 }
 
 impl Action {

@@ -21,6 +21,9 @@ pub struct Trace {
     pub cpu: u32,
     /// When the window opened, ticks; the same in every worker of a repetition.
     pub open_ticks: u64,
+    /// When this worker was to begin its loop: `open_ticks`, or later by its role's `after`. Slices, passes and the span
+    /// lie behind it; counters count from `open_ticks` on.
+    pub work_ticks: u64,
     /// When it closed.
     pub close_ticks: u64,
     /// Passes between the first and the last clock read inside the window.
@@ -63,6 +66,13 @@ pub struct Trace {
     pub locks: Vec<LockTrace>,
     /// Steps with no pass completed: the step in which the worker stood when the window closed, if it completed none.
     pub stuck_in_step: Option<u32>,
+}
+
+impl Trace {
+    /// The part of the window in which the worker had work, ticks: all of it, unless its role begins later.
+    pub fn working_ticks(&self) -> u64 {
+        self.close_ticks.saturating_sub(self.work_ticks)
+    }
 }
 
 /// A stretch of a worker's window, at least half a millisecond, at least one pass.

@@ -4,7 +4,7 @@ use crate::context::Context;
 use crate::document::Table;
 use crate::outline::Outline;
 use crate::paths::Applied;
-use crate::{memory, placement, read, roles};
+use crate::{memory, placement, read, regions, roles};
 use plan::{Case, Nanos, Strategy};
 
 /// Reads the arm's case. What is refused stands in `context`; the case is then a stand-in that lets reading go on.
@@ -18,7 +18,9 @@ pub(crate) fn read(context: &mut Context, root: &Table, outline: &Outline, appli
         fields.iter_mut().for_each(|field| field.at = None);
         locks.iter_mut().for_each(|lock| lock.at = None);
     }
-    let declared = roles::Declared { fields: &fields, locks: &locks, placeholders: &applied.placeholders };
+    let regions = regions::read(context, root);
+    let placeholders = &applied.placeholders;
+    let declared = roles::Declared { fields: &fields, locks: &locks, regions: &regions, placeholders };
     let roles = roles::read(context, root, &declared, window);
-    Case { fields, locks, roles, placement, oversubscribe }
+    Case { fields, locks, regions, roles, placement, oversubscribe }
 }

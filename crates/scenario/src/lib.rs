@@ -22,6 +22,7 @@ mod placement;
 mod quantity;
 mod read;
 mod refusal;
+mod regions;
 mod roles;
 pub mod schema;
 mod source;

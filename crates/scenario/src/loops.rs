@@ -11,13 +11,13 @@ use plan::{Action, Field, Nanos, Role, Step};
 /// What a loop without steps needs.
 const CURE: &str = "give it steps, such as loop = [\"add hits[me]\"]";
 
-/// The role's steps. The table is that of the role, `header` its node.
+/// The role's steps. The table is that of the role, `header` its node; it works from `after` on until the window's end.
 pub(crate) fn read(
     context: &mut Context,
     header: &Node,
     table: &Table,
     memory: &Memory<'_>,
-    window: Nanos,
+    (after, window): (Nanos, Nanos),
 ) -> Vec<Step> {
     let name = words::shown(name_of(table).unwrap_or_default());
     let Some(node) = table.get("loop") else {
@@ -34,7 +34,7 @@ pub(crate) fn read(
         nodes.iter().filter_map(|node| steps::read(context, node, memory).map(|step| (step, node))).collect();
     // Behind a step that was refused, the length would be that of half a loop.
     if steps.len() == nodes.len() {
-        fits_in_window(context, node, &steps, window);
+        fits_in_window(context, node, &steps, (after, window));
     }
     steps.into_iter().map(|(step, _)| step).collect()
 }
@@ -51,16 +51,17 @@ fn counted<'a>(context: &mut Context, node: &Node, nodes: &'a [Node], name: &str
     &nodes[..nodes.len().min(schema::ITEMS_MAX)]
 }
 
-/// A loop whose pass lasts longer than the window would be measured by nothing.
-fn fits_in_window(context: &mut Context, node: &Node, steps: &[(Step, &Node)], window: Nanos) {
+/// A loop whose pass lasts longer than the window, or what `after` leaves of it, would be measured by nothing.
+fn fits_in_window(context: &mut Context, node: &Node, steps: &[(Step, &Node)], (after, window): (Nanos, Nanos)) {
     let asked = steps.iter().filter(|(step, _)| step.every == 1).map(|(step, _)| match step.action {
         Action::Work(length) | Action::Sleep(length) => length.0,
         _ => 0,
     });
     let pass = Nanos(asked.sum());
-    if pass >= window {
+    if pass.0 >= window.0.saturating_sub(after.0) {
+        let begins = if after.0 > 0 { format!(", of which the first {after} are over") } else { String::new() };
         context.refuse(
-            Problem::at(&node.place, format!("one pass takes at least {pass}, and the window is {window}"))
+            Problem::at(&node.place, format!("one pass takes at least {pass}, and the window is {window}{begins}"))
                 .label("no pass would end within it")
                 .cure("shorten `work` and `sleep`, or lengthen [measure] window"),
         );

@@ -1,17 +1,18 @@
 //! The document's shape: which sections there are, under which names, with which keys. Values are read arm by arm.
 
 use crate::context::{Context, Place};
-use crate::document::{Node, Table, Value, quoted};
+use crate::document::{Entry, Node, Table, Value, quoted};
 use crate::read::Named;
 use crate::refusal::Problem;
 use crate::{measure, read, schema, words};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The names a document declares.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outline {
     pub(crate) fields: Vec<String>,
     pub(crate) locks: Vec<String>,
+    pub(crate) regions: Vec<String>,
     pub(crate) roles: Vec<String>,
     /// Empty where the document has no `[[variant]]`.
     pub(crate) variants: Vec<String>,
@@ -32,7 +33,8 @@ pub(crate) fn read(context: &mut Context, root: &Table) -> Outline {
     }
     let fields = named(context, root, "field", schema::FIELD);
     let locks = named(context, root, "lock", schema::LOCK);
-    shared_names(context, root, &fields);
+    let regions = named(context, root, "region", schema::REGION);
+    shared_names(context, root);
     let variants = listed(context, root, "variant", schema::VARIANT, schema::ARMS_MAX);
     if let Some((node, _)) = root.listed("variant").find(|(_, table)| name_of(table) == Some("control")) {
         let what = "`control` cannot name a variant: the run's control arm has that name";
@@ -46,7 +48,7 @@ pub(crate) fn read(context: &mut Context, root: &Table) -> Outline {
     listed_shape(context, root, "expect", schema::EXPECT, schema::ITEMS_MAX);
     let headline = measure::headline(context, root, &roles);
     let placeholders = placeholders(context, root);
-    Outline { fields, locks, roles, variants, placeholders, headline }
+    Outline { fields, locks, regions, roles, variants, placeholders, headline }
 }
 
 /// A line of text at the top of the file: `title`, `question`. White space is squeezed.
@@ -101,18 +103,19 @@ fn named(context: &mut Context, root: &Table, key: &str, known: &[&str]) -> Vec<
     table.entries.iter().map(|entry| entry.key.clone()).collect()
 }
 
-/// Steps, layouts and results name fields and locks alike, so the two share their names.
-fn shared_names(context: &mut Context, root: &Table, fields: &[String]) {
-    let clash = |(entry, _): &(&crate::document::Entry, &Table)| fields.contains(&entry.key);
-    for (entry, _) in root.named("lock").filter(clash) {
-        let field = root.named("field").find(|(field, _)| field.key == entry.key);
-        let problem = Problem::at(&entry.key_place, format!("{} names a field and a lock", quoted(&entry.key)))
-            .label("the lock")
-            .cure("rename one: steps tell them apart by name");
-        context.refuse(match field {
-            Some((field, _)) => problem.also(&field.key_place, "the field"),
-            None => problem,
-        });
+/// Steps, layouts and results name fields, locks and regions alike, so the three share their names.
+fn shared_names(context: &mut Context, root: &Table) {
+    let mut seen: BTreeMap<&str, (&Entry, &str)> = BTreeMap::new();
+    for kind in ["field", "lock", "region"] {
+        for (entry, _) in root.named(kind) {
+            if let Some((first, other)) = seen.get(entry.key.as_str()) {
+                let what = format!("{} names a {other} and a {kind}", quoted(&entry.key));
+                let problem = Problem::at(&entry.key_place, what).label(format!("the {kind}"));
+                let problem = problem.also(&first.key_place, format!("the {other}"));
+                context.refuse(problem.cure("rename one: steps tell them apart by name"));
+            }
+            seen.entry(&entry.key).or_insert((entry, kind));
+        }
     }
 }
 

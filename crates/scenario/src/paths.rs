@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 /// What a path sets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Setting {
-    /// A key of `[measure]`, of a field, a lock or a role, or of the top of the file.
+    /// A key of `[measure]`, of a field, a lock, a region or a role, or of the top of the file.
     Key(Vec<String>),
     /// The placement of every variant.
     Placement,
@@ -56,7 +56,7 @@ fn flatten_into(table: &Table, prefix: &[String], found: &mut Vec<(Vec<String>, 
         segments.extend(entry.key.split('.').map(|part| part.trim().to_owned()));
         let whole = match segments[0].as_str() {
             "measure" => 2,
-            "field" | "lock" | "role" => 3,
+            "field" | "lock" | "region" | "role" => 3,
             _ => 1,
         };
         match &entry.node.value {
@@ -116,7 +116,9 @@ pub(crate) fn resolve(
             );
             None
         }
-        [section @ ("field" | "lock" | "role"), name, leaf] if is_path(outline, section, name, leaf) => key(&parts),
+        [section @ ("field" | "lock" | "region" | "role"), name, leaf] if is_path(outline, section, name, leaf) => {
+            key(&parts)
+        }
         [name] if outline.placeholders.iter().any(|known| known == name) => {
             Some(Setting::Placeholder((*name).to_owned()))
         }
@@ -146,6 +148,7 @@ fn is_path(outline: &Outline, section: &str, name: &str, leaf: &str) -> bool {
     let (names, keys) = match section {
         "field" => (&outline.fields, schema::FIELD),
         "lock" => (&outline.locks, schema::LOCK),
+        "region" => (&outline.regions, schema::REGION),
         _ => (&outline.roles, schema::ROLE),
     };
     names.iter().any(|known| known == name) && keys.contains(&leaf) && leaf != "name"
@@ -157,6 +160,7 @@ fn all_paths(outline: &Outline) -> Vec<String> {
         ("role", &outline.roles, schema::ROLE),
         ("field", &outline.fields, schema::FIELD),
         ("lock", &outline.locks, schema::LOCK),
+        ("region", &outline.regions, schema::REGION),
     ];
     let of = |(section, names, keys): (&'static str, &Vec<String>, &'static [&'static str])| {
         let names: Vec<String> = names.clone();

@@ -1,4 +1,4 @@
-//! Durations and percentages, written with their units.
+//! Durations, sizes and percentages, written with their units.
 
 use crate::context::Context;
 use crate::document::{Node, Value, quoted};
@@ -86,6 +86,71 @@ pub(crate) fn parse_duration(text: &str) -> Result<Nanos, String> {
     u64::try_from(scaled / denominator).map(Nanos).map_err(|_| "longer than 500 years".to_owned())
 }
 
+/// The units of size, and the bytes in one; the largest last.
+const SIZES: &[(&str, u64)] = &[("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)];
+
+/// A size in bytes within bounds.
+pub(crate) fn bytes(context: &mut Context, node: &Node, key: &str, (low, high): (u64, u64), why: &str) -> Option<u64> {
+    let text = match &node.value {
+        Value::String(text) => text,
+        Value::Integer(_) | Value::Float(_) => {
+            let written = words::shown(context.texts.slice(&node.place));
+            context.refuse(
+                Problem::at(&node.place, format!("`{key}` has no unit"))
+                    .label("a bare number")
+                    .cure(format!("write {key} = \"{written}KiB\", or \"{written}MiB\", \"{written}B\"")),
+            );
+            return None;
+        }
+        _ => {
+            read::wrong_type(context, node, key, "a size in quotes", "\"4MiB\"");
+            return None;
+        }
+    };
+    let problem = match parse_bytes(text) {
+        Ok(bytes) if (low..=high).contains(&bytes) => return Some(bytes),
+        Ok(_) => {
+            let (low, high) = (shown_bytes(low), shown_bytes(high));
+            Problem::at(&node.place, format!("`{key}` cannot be {}", words::shown(text)))
+                .label(format!("not within {low} to {high}"))
+                .cure(format!("write a size from {low} to {high}: {why}"))
+        }
+        Err(why) => Problem::at(&node.place, format!("{} is no size", quoted(text)))
+            .label(why)
+            .cure("write a whole number and a unit without a space: \"4096B\", \"4KiB\", \"2MiB\", \"1GiB\""),
+    };
+    context.refuse(problem);
+    None
+}
+
+/// Reads `4000KiB`: digits, then a unit, with nothing between. Sizes that are counted in thousands are refused: memory
+/// comes in powers of two, and half of the readers of `4MB` would be wrong.
+pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
+    let unit_at = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(unit_at);
+    if number.is_empty() {
+        return Err(if text.starts_with('-') { "negative" } else { "does not begin with a number" }.to_owned());
+    }
+    if unit.is_empty() {
+        return Err("the unit is missing: B, KiB, MiB or GiB".to_owned());
+    }
+    if unit.starts_with('.') {
+        return Err("not a whole number".to_owned());
+    }
+    let Some((_, factor)) = SIZES.iter().find(|(name, _)| *name == unit) else {
+        return Err(format!("unknown unit {}: it is B, KiB, MiB or GiB", quoted(unit)));
+    };
+    let bytes = number.parse::<u64>().ok().and_then(|number| number.checked_mul(*factor));
+    bytes.ok_or_else(|| "more than any machine has".to_owned())
+}
+
+/// A size with the largest unit that leaves a whole number: `4000KiB`.
+pub(crate) fn shown_bytes(bytes: u64) -> String {
+    let unit = SIZES.iter().rev().find(|(_, factor)| bytes >= *factor && bytes.is_multiple_of(*factor));
+    let (name, factor) = unit.unwrap_or(&SIZES[0]);
+    format!("{}{name}", bytes / factor)
+}
+
 /// A percentage above 0 and below 100, as a share of 1.
 pub(crate) fn percentage(context: &mut Context, node: &Node, key: &str) -> Option<f64> {
     let text = match &node.value {
@@ -124,6 +189,22 @@ mod tests {
         assert_eq!(read("0.000000001s"), Ok(1));
         assert_eq!(read("2min"), Ok(120_000_000_000));
         assert_eq!(read("1h"), Ok(3_600_000_000_000));
+    }
+
+    #[test]
+    fn sizes_are_powers_of_two_and_shown_as_they_are_read() {
+        for (text, bytes) in [("4096B", 4_096), ("4000KiB", 4_096_000), ("3MiB", 3 << 20), ("1GiB", 1 << 30)] {
+            assert_eq!(parse_bytes(text), Ok(bytes));
+            assert_eq!(parse_bytes(&shown_bytes(bytes)), Ok(bytes));
+        }
+        assert_eq!([4_096, 4_096_000, 1 << 30, 0].map(shown_bytes), ["4KiB", "4000KiB", "1GiB", "0B"]);
+        let why = |text| parse_bytes(text).unwrap_err();
+        assert_eq!(why("4096"), "the unit is missing: B, KiB, MiB or GiB");
+        assert_eq!(why("4MB"), "unknown unit `MB`: it is B, KiB, MiB or GiB");
+        assert_eq!(why("1.5MiB"), "not a whole number");
+        assert_eq!(why("-4KiB"), "negative");
+        assert_eq!(why("KiB"), "does not begin with a number");
+        assert_eq!(why("99999999999GiB"), "more than any machine has");
     }
 
     #[test]

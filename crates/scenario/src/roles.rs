@@ -4,8 +4,8 @@ use crate::context::Context;
 use crate::document::{Node, Table, Value};
 use crate::outline::name_of;
 use crate::refusal::Problem;
-use crate::{loops, read, schema, words};
-use plan::{CpuChoice, CpuId, Field, Lock, Nanos, Role};
+use crate::{loops, quantity, read, schema, words};
+use plan::{CpuChoice, CpuId, Field, Lock, Nanos, Region, Role};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -13,6 +13,7 @@ use std::ops::Range;
 pub(crate) struct Declared<'a> {
     pub(crate) fields: &'a [Field],
     pub(crate) locks: &'a [Lock],
+    pub(crate) regions: &'a [Region],
     pub(crate) placeholders: &'a BTreeMap<String, Node>,
 }
 
@@ -20,11 +21,22 @@ pub(crate) struct Declared<'a> {
 pub(crate) struct Memory<'a> {
     pub(crate) fields: &'a [Field],
     pub(crate) locks: &'a [Lock],
+    pub(crate) regions: &'a [Region],
     pub(crate) placeholders: &'a BTreeMap<String, Node>,
     /// Workers of all roles.
     pub(crate) workers: u32,
     /// The role's own workers.
     pub(crate) indices: Range<u32>,
+}
+
+impl Memory<'_> {
+    /// "a field", "a lock" or "a region": what has that name, for steps that want another of the three.
+    pub(crate) fn kind_of(&self, name: &str) -> Option<&'static str> {
+        let field = || self.fields.iter().any(|field| field.name == name).then_some("a field");
+        let lock = || self.locks.iter().any(|lock| lock.name == name).then_some("a lock");
+        let region = || self.regions.iter().any(|region| region.name == name).then_some("a region");
+        field().or_else(lock).or_else(region)
+    }
 }
 
 /// The roles in file order.
@@ -37,6 +49,7 @@ pub(crate) fn read(context: &mut Context, root: &Table, declared: &Declared<'_>,
         let memory = Memory {
             fields: declared.fields,
             locks: declared.locks,
+            regions: declared.regions,
             placeholders: declared.placeholders,
             workers: workers.iter().sum(),
             indices: first..first + count,
@@ -44,8 +57,9 @@ pub(crate) fn read(context: &mut Context, root: &Table, declared: &Declared<'_>,
         first += count;
         let name = name_of(table).unwrap_or_default().to_owned();
         let cpus = table.get("cpus").and_then(|node| cpus(context, node)).unwrap_or(CpuChoice::Spread);
-        let steps = loops::read(context, node, table, &memory, window);
-        roles.push(Role { name, workers: *count, cpus, steps });
+        let after = after(context, table, &name, window);
+        let steps = loops::read(context, node, table, &memory, (after, window));
+        roles.push(Role { name, workers: *count, cpus, after, steps });
     }
     loops::endless_waits(context, root, declared.fields, &roles);
     roles
@@ -55,6 +69,23 @@ fn workers(context: &mut Context, table: &Table) -> u32 {
     let why = "each is a process pinned to a CPU";
     let number = table.get("workers").and_then(|node| read::integer(context, node, "workers", schema::WORKERS, why));
     number.unwrap_or(1) as u32
+}
+
+/// How long after the window's opening the role begins; zero where it was refused.
+fn after(context: &mut Context, table: &Table, role: &str, window: Nanos) -> Nanos {
+    let Some(node) = table.get("after") else { return Nanos(0) };
+    let why = "the role begins so long after the window has opened";
+    let after = quantity::duration(context, node, "after", schema::AFTER, why).unwrap_or(Nanos(0));
+    if after < window {
+        return after;
+    }
+    let role = words::shown(role);
+    context.refuse(
+        Problem::at(&node.place, format!("role `{role}` begins {after} after the window opens, which lasts {window}"))
+            .label("it would never work")
+            .cure("make `after` shorter than [measure] window"),
+    );
+    Nanos(0)
 }
 
 fn cpus(context: &mut Context, node: &Node) -> Option<CpuChoice> {

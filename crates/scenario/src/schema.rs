@@ -15,6 +15,7 @@ pub const TOP: &[&str] = &[
     "measure",
     "field",
     "lock",
+    "region",
     "variant",
     "role",
     "sweep",
@@ -29,10 +30,12 @@ pub const MEASURE_PER_ARM: &[&str] = &["window", "warm_up"];
 pub const FIELD: &[&str] = &["type", "each", "count", "at"];
 /// Keys of `[lock.NAME]`.
 pub const LOCK: &[&str] = &["kind", "at"];
+/// Keys of `[region.NAME]`.
+pub const REGION: &[&str] = &["size"];
 /// Keys of `[[variant]]`.
 pub const VARIANT: &[&str] = &["name", "placement", "set"];
 /// Keys of `[[role]]`.
-pub const ROLE: &[&str] = &["name", "workers", "cpus", "loop"];
+pub const ROLE: &[&str] = &["name", "workers", "cpus", "after", "loop"];
 /// Keys of `[[expect]]`.
 pub const EXPECT: &[&str] = &["claim", "when"];
 /// Keys of a placement written as a table.
@@ -44,6 +47,7 @@ pub const SECTIONS: &[(&str, &[&str])] = &[
     ("[measure]", MEASURE),
     ("[field.NAME]", FIELD),
     ("[lock.NAME]", LOCK),
+    ("[region.NAME]", REGION),
     ("[[variant]]", VARIANT),
     ("[[role]]", ROLE),
     ("[[expect]]", EXPECT),
@@ -68,6 +72,8 @@ pub const ELEMENTS: &[&str] = &["me", "next", "any", "all"];
 pub const WINDOW: (Nanos, Nanos) = (Nanos(1_000_000), Nanos(3_600_000_000_000));
 /// Bounds of a warm-up.
 pub const WARM_UP: (Nanos, Nanos) = (Nanos(0), Nanos(3_600_000_000_000));
+/// Bounds of `after`; beside them it must be shorter than the window.
+pub const AFTER: (Nanos, Nanos) = (Nanos(0), Nanos(3_600_000_000_000));
 /// Bounds of a budget.
 pub const BUDGET: (Nanos, Nanos) = (Nanos(100_000_000), Nanos(86_400_000_000_000));
 /// Bounds of `work`: every worker looks at the stop word between two steps, so a step must not last.
@@ -87,6 +93,8 @@ pub const PAD: (u64, u64) = (8, 4_096);
 pub const SHIFT: (u64, u64) = (0, 4_095);
 /// Bounds of an offset; sixteen megabytes keep a typing error from reserving the machine's memory.
 pub const OFFSET: (u64, u64) = (0, (16 << 20) - 1);
+/// Bounds of a region's size, bytes: a page, and what a machine of today has to spare for each worker.
+pub const REGION_BYTES: (u64, u64) = (4_096, 1 << 30);
 /// Bounds of a CPU's number: Linux is built for at most 8192.
 pub const CPU: (u64, u64) = (0, 8_191);
 /// Bounds of the N in `every N`: at a third of a nanosecond a pass, a million passes still fit in a millisecond.
@@ -96,7 +104,7 @@ pub const EVERY: (u64, u64) = (1, 1_000_000);
 pub const ARMS_MAX: usize = 256;
 /// Most roles.
 pub const ROLES_MAX: usize = 16;
-/// Most steps of one loop, and most fields and most locks of a scenario.
+/// Most steps of one loop, and most fields, most locks and most regions of a scenario.
 pub const ITEMS_MAX: usize = 256;
 /// Longest name, bytes: it must fit in a table's column and in a file's name.
 pub const NAME_BYTES_MAX: usize = 64;

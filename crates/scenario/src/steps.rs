@@ -18,6 +18,8 @@ pub enum Operand {
     OneElement(fn(Target) -> Action),
     /// A lock.
     Lock(fn(usize) -> Action),
+    /// A region.
+    Region(fn(usize) -> Action),
     /// A duration within bounds.
     Duration((Nanos, Nanos), fn(Nanos) -> Action),
     /// Nothing.
@@ -50,6 +52,7 @@ pub const VERBS: &[Verb] = &[
     verb("flush", Operand::Elements(Action::Flush)),
     verb("lock", Operand::Lock(Action::Lock)),
     verb("unlock", Operand::Lock(Action::Unlock)),
+    verb("touch", Operand::Region(Action::Touch)),
     verb("work", Operand::Duration(schema::WORK, Action::Work)),
     verb("sleep", Operand::Duration(schema::SLEEP, Action::Sleep)),
     verb("pause", Operand::Nothing(|| Action::Pause)),
@@ -246,6 +249,7 @@ impl<'a> StepReader<'a> {
             Operand::Nothing(make) => Some(make()),
             Operand::Duration(bounds, make) => self.duration(verb.name, bounds).map(make),
             Operand::Lock(make) => self.lock(verb.name).map(make),
+            Operand::Region(make) => self.region(verb.name).map(make),
             Operand::Elements(make) => self.target(verb.name).map(|(target, _)| make(target)),
             Operand::OneElement(make) => {
                 let (target, place) = self.target(verb.name)?;
@@ -282,9 +286,12 @@ impl<'a> StepReader<'a> {
         if let Some(index) = locks.iter().position(|lock| *lock == word.text) {
             return Some(index);
         }
-        if self.memory.fields.iter().any(|field| field.name == word.text) {
-            let problem = Problem::at(&word.place, format!("{} is a field, not a lock", quoted(&word.text)));
-            let cure = "declare a lock with [lock.NAME]; fields take `load`, `store`, `add` and the like";
+        if let Some(other) = self.memory.kind_of(&word.text) {
+            let problem = Problem::at(&word.place, format!("{} is {other}, not a lock", quoted(&word.text)));
+            let cure = match other {
+                "a field" => "declare a lock with [lock.NAME]; fields take `load`, `store`, `add` and the like",
+                _ => "declare a lock with [lock.NAME]; regions take `touch`",
+            };
             return self.refuse(problem.label(format!("`{verb}` needs a lock")).cure(cure));
         }
         let problem = Problem::at(&word.place, format!("no lock is named {}", quoted(&word.text)));
@@ -293,6 +300,27 @@ impl<'a> StepReader<'a> {
             None => problem.label("not declared"),
         };
         self.refuse(problem.cure(format!("the locks are {}; declare one with [lock.NAME]", words::listed(&locks))))
+    }
+
+    fn region(&mut self, verb: &str) -> Option<usize> {
+        let regions: Vec<&str> = self.memory.regions.iter().map(|region| region.name.as_str()).collect();
+        let word =
+            self.expect("a region", &format!("write \"{verb} NAME\" with a region declared as [region.NAME]"))?;
+        if let Some(index) = regions.iter().position(|region| *region == word.text) {
+            return Some(index);
+        }
+        if let Some(other) = self.memory.kind_of(&word.text) {
+            let problem = Problem::at(&word.place, format!("{} is {other}, not a region", quoted(&word.text)));
+            let cure = "declare a region, a worker's private memory, with [region.NAME]";
+            return self.refuse(problem.label(format!("`{verb}` needs a region")).cure(cure));
+        }
+        let problem = Problem::at(&word.place, format!("no region is named {}", quoted(&word.text)));
+        let problem = match words::nearest(&word.text, &regions) {
+            Some(near) => problem.label(format!("did you mean `{near}`?")),
+            None => problem.label("not declared"),
+        };
+        let cure = format!("the regions are {}; declare one with [region.NAME]", words::listed(&regions));
+        self.refuse(problem.cure(cure))
     }
 
     /// A field and its element, and the element's place.
@@ -332,10 +360,13 @@ impl<'a> StepReader<'a> {
     }
 
     fn no_field<T>(&mut self, verb: &str, word: &Token) -> Option<T> {
-        if self.memory.locks.iter().any(|lock| lock.name == word.text) {
+        if let Some(other) = self.memory.kind_of(&word.text) {
             let name = words::shown(&word.text);
-            let problem = Problem::at(&word.place, format!("`{name}` is a lock, not a field"));
-            let cure = format!("write \"lock {name}\" and later \"unlock {name}\", or declare a field");
+            let problem = Problem::at(&word.place, format!("`{name}` is {other}, not a field"));
+            let cure = match other {
+                "a lock" => format!("write \"lock {name}\" and later \"unlock {name}\", or declare a field"),
+                _ => format!("write \"touch {name}\", or declare a field"),
+            };
             return self.refuse(problem.label(format!("`{verb}` needs a field")).cure(cure));
         }
         let fields: Vec<&str> = self.memory.fields.iter().map(|field| field.name.as_str()).collect();

@@ -82,13 +82,13 @@ fn events_are_read_one_by_one_and_claims_name_those_that_have_names() {
 #[test]
 fn every_step_is_read() {
     let plan = parse(
-        "[lock.m]\n[field.s]\ntype = 'u8'\n[field.a]\ntype = 'u32'\ncount = 4\n\
+        "[region.heap]\nsize = '4KiB'\n[lock.m]\n[field.s]\ntype = 'u8'\n[field.a]\ntype = 'u32'\ncount = 4\n\
          [field.w]\ntype = 'u64'\neach = 'worker'\n\
          [[role]]\nname = 'r'\nloop = ['load s', 'store a[3]', 'bump w[me]', 'add a[next]', 'swap a[any]',\n\
          'cas a[all]',\n\
          'post s', 'wait s', 'flush  w[ me ]', 'every 64 lock m', 'every 64 unlock m',\n\
          'work 1.5us', 'sleep 1ms', 'pause',\n\
-         'fence', 'yield']\n",
+         'fence', 'yield', 'touch heap']\n",
     );
     let (s, a, w) = (0, 1, 2);
     let at = |field, element| Target { field, element };
@@ -111,12 +111,30 @@ fn every_step_is_read() {
         Action::Pause,
         Action::Fence,
         Action::Yield,
+        Action::Touch(0),
     ];
     assert_eq!(actions, expected.iter().collect::<Vec<_>>());
     assert_eq!(expected.len(), scenario::schema::VERBS.len(), "a verb is not read here");
     assert_eq!(steps.iter().map(|step| step.every).filter(|every| *every == 64).count(), 2);
     assert_eq!(steps[8].text, "flush w[me]");
     assert_eq!(steps[9].text, "every 64 lock m");
+}
+
+#[test]
+fn regions_and_late_roles_are_read_and_set_like_any_other_key() {
+    let plan = parse(
+        "[measure]\nwindow = '10ms'\n[region.heap]\nsize = '4000KiB'\n[region.tiny]\nsize = '4096B'\n\
+         [[variant]]\nname = 'small'\n[variant.set]\n'region.heap.size' = '1GiB'\n'role.r.after' = '9999us'\n\
+         [[role]]\nname = 'r'\nafter = '5ms'\nloop = ['every 2 touch tiny', 'touch heap']\n\
+         [sweep]\n'region.tiny.size' = ['4KiB', '8KiB']\n",
+    );
+    assert_eq!(arm_names(&plan), ["small@region.tiny.size=4KiB", "small@region.tiny.size=8KiB"]);
+    let case = &plan.arms[1].case;
+    let regions: Vec<_> = case.regions.iter().map(|region| (region.name.as_str(), region.pages())).collect();
+    assert_eq!(regions, [("heap", 1 << 18), ("tiny", 2)]);
+    assert_eq!(case.roles[0].after, Nanos(9_999_000));
+    assert_eq!(case.roles[0].steps[0].action, Action::Touch(1));
+    assert_eq!(parse(SMALLEST).arms[0].case.roles[0].after, Nanos(0));
 }
 
 #[test]

@@ -101,7 +101,7 @@ fn unknown_key_without_a_near_one() {
 29 | rate = "50k/s"
    | ^^^^ not a key of the schema
    |
-   = help: the keys of [[role]] are `name`, `workers`, `cpus`, `loop`"#;
+   = help: the keys of [[role]] are `name`, `workers`, `cpus`, `after`, `loop`"#;
     assert_eq!(printed(&[("workers = 2", "workers = 2\nrate = \"50k/s\"")], &[]), expected);
 }
 
@@ -115,7 +115,7 @@ fn unknown_section() {
    |  ^^^^^ did you mean `lock`?
    |
    = help: the keys of the top of the file are `title`, `question`, `oversubscribe`, `placement`, `measure`, \
-           `field`, `lock`, `variant`, `role`, `sweep`, `expect`"#,
+           `field`, `lock`, `region`, `variant`, `role`, `sweep`, `expect`"#,
     );
     assert_eq!(printed(&[("[lock.m]", "[locks.m]")], &[]), expected);
 }
@@ -736,7 +736,7 @@ fn step_unknown() {
 29 | loop = ["ad hits[me]"]
    |          ^^ did you mean `add`?
    |
-   = help: the verbs are load, store, bump, add, swap, cas, post, wait, flush, lock, unlock, work, sleep, pause, \
+   = help: the verbs are load, store, bump, add, swap, cas, post, wait, flush, lock, unlock, touch, work, sleep, pause, \
            fence, yield"#,
     );
     assert_eq!(printed(&[("loop = [\"add hits[me]\"]", "loop = [\"ad hits[me]\"]")], &[]), expected);
@@ -752,7 +752,7 @@ fn step_empty() {
    |         ^^
    |
    = help: a step is a verb and its target, such as "add hits[me]"; the verbs are load, store, bump, add, swap, cas, \
-           post, wait, flush, lock, unlock, work, sleep, pause, fence, yield"#,
+           post, wait, flush, lock, unlock, touch, work, sleep, pause, fence, yield"#,
     );
     assert_eq!(printed(&[("loop = [\"add hits[me]\"]", "loop = [\"\"]")], &[]), expected);
 }
@@ -1118,7 +1118,7 @@ fn set_of_an_unknown_role() {
    | ^^^^^^^^^^^^^^^^^^^^^ did you mean `role.counter.workers`?
    |
    = help: the paths are `workers`, `cpus`, `kind`, `placement`, `shift`, `oversubscribe`, `role.counter.workers`, \
-           `role.counter.cpus`, `role.counter.loop`, `field.hits.type`, `field.hits.each`, `field.hits.count`, and 9 \
+           `role.counter.cpus`, `role.counter.after`, `role.counter.loop`, `field.hits.type`, `field.hits.each`, and 10 \
            more"#,
     );
     assert_eq!(printed(&[("[[role]]", "[variant.set]\n\"role.countr.workers\" = 2\n\n[[role]]")], &[]), expected);
@@ -1255,7 +1255,7 @@ fn sweep_of_an_unknown_path() {
    | ^^^^^^ did you mean `workers`?
    |
    = help: the paths are `workers`, `cpus`, `kind`, `placement`, `shift`, `oversubscribe`, `role.counter.workers`, \
-           `role.counter.cpus`, `role.counter.loop`, `field.hits.type`, `field.hits.each`, `field.hits.count`, and 9 \
+           `role.counter.cpus`, `role.counter.after`, `role.counter.loop`, `field.hits.type`, `field.hits.each`, and 10 \
            more"#,
     );
     assert_eq!(
@@ -1799,7 +1799,7 @@ fn flag_of_an_unknown_role() {
  | ^^^^^^^^^ did you mean `role.counter.workers`?
  |
  = help: the paths are `workers`, `cpus`, `kind`, `placement`, `shift`, `oversubscribe`, `role.counter.workers`, \
-         `role.counter.cpus`, `role.counter.loop`, `field.hits.type`, `field.hits.each`, `field.hits.count`, and 9 \
+         `role.counter.cpus`, `role.counter.after`, `role.counter.loop`, `field.hits.type`, `field.hits.each`, and 10 \
          more"#,
     );
     assert_eq!(printed(&[], &[("role.countr.workers", "1")]), expected);
@@ -1877,4 +1877,174 @@ fn claim_on_an_event_without_a_name() {
         "{message}"
     );
     assert!(!message.contains("l1_hits, l1_hits"), "{message}");
+}
+
+const REGION: (&str, &str) = ("[lock.m]", "[region.heap]\nsize = \"4MiB\"\n\n[lock.m]");
+
+/// The sound scenario with a region, whose size is this.
+fn sized(size: &str) -> String {
+    printed(&[("[lock.m]", &format!("[region.heap]\nsize = {size}\n\n[lock.m]"))], &[])
+}
+
+#[test]
+fn region_without_size() {
+    let expected = r#"error: region `heap` has no size
+  --> lab.toml:16:9
+   |
+16 | [region.heap]
+   |         ^^^^ `size` is missing
+   |
+   = help: add size = "4MiB""#;
+    assert_eq!(printed(&[("[lock.m]", "[region.heap]\n\n[lock.m]")], &[]), expected);
+}
+
+#[test]
+fn region_size_without_unit() {
+    let expected = r#"error: `size` has no unit
+  --> lab.toml:17:8
+   |
+17 | size = 4096
+   |        ^^^^ a bare number
+   |
+   = help: write size = "4096KiB", or "4096MiB", "4096B""#;
+    assert_eq!(sized("4096"), expected);
+}
+
+#[test]
+fn region_size_in_units_of_a_thousand() {
+    let expected = r#"error: `4MB` is no size
+  --> lab.toml:17:8
+   |
+17 | size = "4MB"
+   |        ^^^^^ unknown unit `MB`: it is B, KiB, MiB or GiB
+   |
+   = help: write a whole number and a unit without a space: "4096B", "4KiB", "2MiB", "1GiB""#;
+    assert_eq!(sized("\"4MB\""), expected);
+}
+
+#[test]
+fn region_size_out_of_bounds() {
+    let expected = r#"error: `size` cannot be 2GiB
+  --> lab.toml:17:8
+   |
+17 | size = "2GiB"
+   |        ^^^^^^ not within 4KiB to 1GiB
+   |
+   = help: write a size from 4KiB to 1GiB: private memory of each worker that touches it"#;
+    assert_eq!(sized("\"2GiB\""), expected);
+    assert!(sized("\"0KiB\"").starts_with("error: `size` cannot be 0KiB"));
+}
+
+#[test]
+fn region_of_broken_pages() {
+    let expected = r#"error: region `heap` ends in the middle of a page
+  --> lab.toml:17:8
+   |
+17 | size = "6KiB"
+   |        ^^^^^^ 6144 bytes are no whole number of pages of 4096
+   |
+   = help: write a multiple of 4KiB, such as "8KiB""#;
+    assert_eq!(sized("\"6KiB\""), expected);
+}
+
+#[test]
+fn region_of_an_unknown_key() {
+    let message = sized("\"4KiB\"\nhuge = \"2MiB\"");
+    assert!(message.starts_with("error: unknown key `huge` in [region.heap]"), "{message}");
+    assert!(message.contains("the keys of [region.heap] are `size`"), "{message}");
+}
+
+#[test]
+fn region_and_field_of_one_name() {
+    let expected = r#"error: `hits` names a field and a region
+  --> lab.toml:16:9
+   |
+ 9 | [field.hits]
+   |        ---- the field
+...
+16 | [region.hits]
+   |         ^^^^ the region
+   |
+   = help: rename one: steps tell them apart by name"#;
+    assert_eq!(printed(&[("[lock.m]", "[region.hits]\nsize = \"4KiB\"\n[lock.m]")], &[]), expected);
+}
+
+#[test]
+fn touch_of_what_is_no_region() {
+    let steps = |steps: &str| printed(&[REGION, ("loop = [\"add hits[me]\"]", &format!("loop = [{steps}]"))], &[]);
+    let expected = r#"error: `total` is a field, not a region
+  --> lab.toml:32:16
+   |
+32 | loop = ["touch total"]
+   |                ^^^^^ `touch` needs a region
+   |
+   = help: declare a region, a worker's private memory, with [region.NAME]"#;
+    assert_eq!(steps("\"touch total\""), expected);
+    let expected = r#"error: no region is named `haep`
+  --> lab.toml:32:16
+   |
+32 | loop = ["touch haep"]
+   |                ^^^^ did you mean `heap`?
+   |
+   = help: the regions are `heap`; declare one with [region.NAME]"#;
+    assert_eq!(steps("\"touch haep\""), expected);
+    let expected = r#"error: this step lacks a region
+  --> lab.toml:32:9
+   |
+32 | loop = ["touch"]
+   |         ^^^^^^^
+   |
+   = help: write "touch NAME" with a region declared as [region.NAME]"#;
+    assert_eq!(steps("\"touch\""), expected);
+}
+
+#[test]
+fn region_where_a_field_or_a_lock_is_needed() {
+    let steps = |steps: &str| printed(&[REGION, ("loop = [\"add hits[me]\"]", &format!("loop = [{steps}]"))], &[]);
+    let expected = r#"error: `heap` is a region, not a field
+  --> lab.toml:32:14
+   |
+32 | loop = ["add heap"]
+   |              ^^^^ `add` needs a field
+   |
+   = help: write "touch heap", or declare a field"#;
+    assert_eq!(steps("\"add heap\""), expected);
+    let expected = r#"error: `heap` is a region, not a lock
+  --> lab.toml:32:15
+   |
+32 | loop = ["lock heap"]
+   |               ^^^^ `lock` needs a lock
+   |
+   = help: declare a lock with [lock.NAME]; regions take `touch`"#;
+    assert_eq!(steps("\"lock heap\""), expected);
+}
+
+#[test]
+fn after_as_long_as_the_window() {
+    let expected = r#"error: role `counter` begins 10ms after the window opens, which lasts 10ms
+  --> lab.toml:29:9
+   |
+29 | after = "10ms"
+   |         ^^^^^^ it would never work
+   |
+   = help: make `after` shorter than [measure] window"#;
+    assert_eq!(printed(&[("workers = 2", "workers = 2\nafter = \"10ms\"")], &[]), expected);
+    let flagged = printed(&[("workers = 2", "workers = 2\nafter = \"9ms\"")], &[("measure.window", "\"5ms\"")]);
+    assert!(
+        flagged.starts_with("error: role `counter` begins 9ms after the window opens, which lasts 5ms"),
+        "{flagged}"
+    );
+}
+
+#[test]
+fn pass_longer_than_what_after_leaves() {
+    let expected = r#"error: one pass takes at least 6ms, and the window is 10ms, of which the first 5ms are over
+  --> lab.toml:30:8
+   |
+30 | loop = ["work 6ms"]
+   |        ^^^^^^^^^^^^ no pass would end within it
+   |
+   = help: shorten `work` and `sleep`, or lengthen [measure] window"#;
+    let late = ("workers = 2", "workers = 2\nafter = \"5ms\"");
+    assert_eq!(printed(&[late, ("loop = [\"add hits[me]\"]", "loop = [\"work 6ms\"]")], &[]), expected);
 }

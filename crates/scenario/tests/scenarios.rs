@@ -25,12 +25,13 @@ fn two_cpus() -> Topology {
 }
 
 #[test]
-fn the_eight_questions_are_there() {
+fn the_nine_questions_are_there() {
     let stems: Vec<String> =
         files().iter().map(|path| path.file_stem().expect("a stem").to_string_lossy().into_owned()).collect();
     for name in [
         "adjacent_line",
         "false_sharing",
+        "first_touch",
         "mutex",
         "ping_pong",
         "plain_vs_atomic",

@@ -38,6 +38,7 @@ pub(super) struct Calls {
     tick: usize,
     yield_now: usize,
     sleep: usize,
+    touch: usize,
     pause: usize,
     flush: usize,
 }
@@ -52,6 +53,7 @@ impl Calls {
             tick: hooks.tick as usize,
             yield_now: hooks.yield_now as usize,
             sleep: hooks.sleep as usize,
+            touch: hooks.touch as usize,
             pause: cpu::pause as extern "C" fn() as usize,
             flush: cpu::flush as unsafe extern "C" fn(*const u8) as usize,
         }
@@ -66,6 +68,7 @@ impl Calls {
             ("tick", self.tick),
             ("yield", self.yield_now),
             ("sleep", self.sleep),
+            ("touch", self.touch),
             ("pause", self.pause),
             ("flush", self.flush),
         ]
@@ -245,8 +248,9 @@ impl Emitter<'_> {
                 let address = self.sum(base, offset);
                 self.call(self.calls.flush, &[address], false);
             }
-            OpKind::Lock { lock } => self.call_with_lock(self.calls.lock, *lock),
-            OpKind::Unlock { lock } => self.call_with_lock(self.calls.unlock, *lock),
+            OpKind::Lock { lock } => self.call_with_index(self.calls.lock, *lock),
+            OpKind::Unlock { lock } => self.call_with_index(self.calls.unlock, *lock),
+            OpKind::Touch { region } => self.call_with_index(self.calls.touch, *region),
             OpKind::Work(time) => self.work(*time, op.step),
             OpKind::Pause => drop(self.call(self.calls.pause, &[], false)),
             OpKind::Fence => drop(self.builder.ins().fence()),
@@ -441,9 +445,10 @@ impl Emitter<'_> {
         self.builder.def_var(self.carried[position], value);
     }
 
-    fn call_with_lock(&mut self, function: usize, lock: u32) {
-        let lock = self.builder.ins().iconst(I32, i64::from(lock));
-        self.call(function, &[self.hook_context, lock], false);
+    /// Calls a hook that is given the index of a lock or a region.
+    fn call_with_index(&mut self, function: usize, index: u32) {
+        let index = self.builder.ins().iconst(I32, i64::from(index));
+        self.call(function, &[self.hook_context, index], false);
     }
 
     fn call(&mut self, function: usize, arguments: &[Value], returns_word: bool) -> Option<Value> {

@@ -47,6 +47,8 @@ pub struct Hooks {
     pub yield_now: unsafe extern "C" fn(context: *mut c_void),
     /// Sleeps at least `ns` nanoseconds.
     pub sleep: unsafe extern "C" fn(context: *mut c_void, ns: u64),
+    /// Writes one byte in each page of the worker's own region of that index in [`plan::Program::regions`].
+    pub touch: unsafe extern "C" fn(context: *mut c_void, region: u32),
 }
 
 impl Hooks {
@@ -58,7 +60,7 @@ impl Hooks {
         }
         unsafe extern "C" fn yield_now(_: *mut c_void) {}
         unsafe extern "C" fn sleep(_: *mut c_void, _: u64) {}
-        Hooks { lock, unlock: lock, spin: give_up, tick: give_up, yield_now, sleep }
+        Hooks { lock, unlock: lock, spin: give_up, tick: give_up, yield_now, sleep, touch: lock }
     };
 }
 

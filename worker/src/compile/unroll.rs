@@ -41,6 +41,7 @@ mod tests {
             role: 0,
             role_name: "r".to_owned(),
             cpu: CpuId(0),
+            after: Nanos(0),
             steps,
             ops,
         })

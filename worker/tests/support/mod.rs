@@ -1,7 +1,7 @@
 //! A worker's surroundings for tests: an area of memory, hooks that write down what was called, and short programs.
 #![allow(dead_code)] // each test file uses a part of it
 
-use plan::{AccessKind, Address, CpuId, Op, OpKind, Width, WorkerIndex, WorkerProgram};
+use plan::{AccessKind, Address, CpuId, Nanos, Op, OpKind, Width, WorkerIndex, WorkerProgram};
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU32, Ordering};
 use worker::compile::{CompiledLoop, Hooks, Progress};
@@ -33,16 +33,18 @@ pub(crate) enum Called {
     Tick,
     /// `sleep` of so many nanoseconds.
     Sleep(u64),
+    /// `touch` of a region by index.
+    Touch(u32),
 }
 
 /// Calls of hooks after which a `tick` gives up.
 pub(crate) const TICKS_BEFORE_GIVING_UP: usize = 100;
 
 /// The names of the functions that a loop calls.
-pub(crate) const NAMES: [&str; 8] = ["lock", "unlock", "spin", "tick", "yield", "sleep", "pause", "flush"];
+pub(crate) const NAMES: [&str; 9] = ["lock", "unlock", "spin", "tick", "yield", "sleep", "touch", "pause", "flush"];
 
 /// Hooks that write to the [`Context`].
-pub(crate) const HOOKS: Hooks = Hooks { lock, unlock, spin, tick, yield_now, sleep };
+pub(crate) const HOOKS: Hooks = Hooks { lock, unlock, spin, tick, yield_now, sleep, touch };
 
 /// # Safety
 /// `context` points to a [`Context`] that only the calling thread uses, as [`run`] sees to.
@@ -93,6 +95,11 @@ unsafe extern "C" fn sleep(c: *mut c_void, ns: u64) {
     unsafe { context(c) }.log.push(Called::Sleep(ns));
 }
 
+unsafe extern "C" fn touch(c: *mut c_void, region: u32) {
+    // SAFETY: as in `lock`.
+    unsafe { context(c) }.log.push(Called::Touch(region));
+}
+
 /// A program of these operations, each a step of its own, in each pass.
 pub(crate) fn program(kinds: impl IntoIterator<Item = OpKind>) -> WorkerProgram {
     program_every(kinds.into_iter().map(|kind| (1, kind)))
@@ -106,6 +113,7 @@ pub(crate) fn program_every(ops: impl IntoIterator<Item = (u32, OpKind)>) -> Wor
         role: 0,
         role_name: "role".to_owned(),
         cpu: CpuId(0),
+        after: Nanos(0),
         steps: ops.iter().map(|op| format!("{:?}", op.kind)).collect(),
         ops,
     }

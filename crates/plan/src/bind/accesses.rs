@@ -88,7 +88,7 @@ fn worker_touches(case: &Case, seat: Seat) -> Result<Vec<Touch<'_>>, BindError> 
     let touch = |step| {
         let object = touched_object(case, seat, step)?;
         let repeats = if let Some((_, Elements::All(count))) = object { f64::from(count) } else { 1.0 };
-        Ok(Touch { step, ns_per_pass: nominal_ns(&step.action) * repeats / f64::from(step.every), object })
+        Ok(Touch { step, ns_per_pass: nominal_ns(case, &step.action) * repeats / f64::from(step.every), object })
     };
     case.roles[seat.role].steps.iter().map(touch).collect()
 }
@@ -105,10 +105,10 @@ fn touched_object(case: &Case, seat: Seat, step: &Step) -> Result<Option<(usize,
 
 /// What a step is taken to cost, nanoseconds. Access, atomic and lock steps: as measured uncontended on an AMD EPYC of
 /// family 25. `pause`: about 10 cycles before Skylake, up to 140 since (Intel optimisation reference manual). `wait`: a
-/// hand-over of a line. The rest: orders of magnitude. They turn a loop into accesses a second, which only rank
+/// hand-over of a line. `touch`: a page that is there already; its first touch comes once. The rest: orders of magnitude. They turn a loop into accesses a second, which only rank
 /// elements as hot or cold: the same error in all changes nothing, one of tenfold in a single step could move an
 /// element across [`HOT_SHARE`](crate::placement::HOT_SHARE).
-fn nominal_ns(action: &Action) -> f64 {
+fn nominal_ns(case: &Case, action: &Action) -> f64 {
     match action {
         Action::Load(_) | Action::Store(_) | Action::Bump(_) => 0.5,
         Action::Add(_) | Action::Swap(_) | Action::Cas(_) | Action::Post(_) => 2.5,
@@ -119,6 +119,7 @@ fn nominal_ns(action: &Action) -> f64 {
         Action::Yield => 500.0,
         Action::Work(nanos) => nanos.0 as f64,
         Action::Sleep(nanos) => nanos.0 as f64 + TIMER_SLACK_NS,
+        Action::Touch(region) => case.regions[*region].pages() as f64 * 2.0,
     }
 }
 

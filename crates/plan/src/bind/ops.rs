@@ -50,6 +50,7 @@ impl Resolver<'_> {
             Action::Unlock(lock) => vec![OpKind::Unlock { lock: self.memory.lock_index(*lock, self.copy) }],
             Action::Work(nanos) => vec![OpKind::Work(*nanos)],
             Action::Sleep(nanos) => vec![OpKind::Sleep(*nanos)],
+            Action::Touch(region) => vec![OpKind::Touch { region: *region as u32 }],
             Action::Pause => vec![OpKind::Pause],
             Action::Fence => vec![OpKind::Fence],
             Action::Yield => vec![OpKind::Yield],

@@ -102,6 +102,33 @@ fn a_lock_that_no_role_takes_is_not_placed() {
 }
 
 #[test]
+fn a_region_is_each_workers_own_and_placed_nowhere() {
+    let scene = Scene::new().field("x").region("a", 1).region("b", 1000).role("r", 2, &["add x", "every 3 touch b"]);
+    let bound = bound(&scene);
+    let packed = program(&bound, "packed");
+    let pages: Vec<_> = packed.regions.iter().map(|region| (region.name.as_str(), region.pages())).collect();
+    assert_eq!(pages, [("a", 1), ("b", 1000)]);
+    for worker in &packed.workers {
+        let touch = &worker.ops[1];
+        assert_eq!((touch.every, touch.step, &touch.kind), (3, 1, &OpKind::Touch { region: 1 }));
+        assert!(worker.can_block(), "the stop word is looked at after each pass");
+    }
+    assert_eq!((packed.layout.placed.len(), packed.area_bytes), (1, 8));
+    assert!(packed.longest_pass().0 >= 1_000 * 1_000, "a fault a page is waited for");
+    assert_eq!(program(&bound, "unshared:packed").regions, packed.regions);
+}
+
+#[test]
+fn a_role_that_begins_later_does_so_in_its_baselines_too() {
+    let mut scene = counters(1).role("late", 1, &["add hits[me]"]);
+    scene.0.roles[1].after = crate::units::Nanos(5_000_000);
+    let bound = bound(&scene);
+    let after = |arm: &str| program(&bound, arm).workers.iter().map(|worker| worker.after.0).collect::<Vec<_>>();
+    assert_eq!((after("packed"), after("unshared:packed")), (vec![0, 5_000_000], vec![0, 5_000_000]));
+    assert_eq!((after("solo:counter"), after("solo:late")), (vec![0], vec![5_000_000]));
+}
+
+#[test]
 fn a_loop_without_memory_needs_none() {
     let bound = bound(&Scene::new().role("r", 2, &["work 100", "pause"]));
     assert_eq!((program(&bound, "packed").area_bytes, program(&bound, "unshared:packed").area_bytes), (0, 0));

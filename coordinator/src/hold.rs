@@ -1,0 +1,141 @@
+//! `run --hold`: workers stand at a gate, and whoever sits at the terminal looks at them before letting them go.
+
+use crate::launch::Child;
+use nix::errno::Errno;
+use nix::unistd::{Pid, read};
+use shm_layout::Gate;
+use std::cell::RefCell;
+use std::io::Write;
+use std::os::fd::BorrowedFd;
+
+/// Both gates, in the order in which a repetition comes to them.
+pub(crate) const GATES: [Gate; 2] = [Gate::BeforeWarmUp, Gate::AfterWindow];
+
+/// Standard input as a stream of lines, each of which opens one gate. One for a whole run.
+#[derive(Default)]
+pub(crate) struct Hold {
+    /// What was read and not yet used.
+    read: RefCell<Vec<u8>>,
+}
+
+/// One repetition that is held, and what is said of it.
+#[derive(Copy, Clone)]
+pub(crate) struct HeldArm<'a> {
+    pub(crate) hold: &'a Hold,
+    pub(crate) arm: &'a str,
+    pub(crate) block: u32,
+}
+
+/// What standard input had.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Input {
+    /// A line.
+    Line,
+    /// Its end.
+    End,
+    /// Nothing yet: a read that was interrupted, or the first part of a line.
+    Nothing,
+}
+
+impl Hold {
+    /// A descriptor to sleep on until there may be a line; none where one was read already.
+    pub(crate) fn to_wait_for(&self) -> Option<BorrowedFd<'static>> {
+        (!self.read.borrow().contains(&b'\n')).then(descriptor)
+    }
+
+    /// Takes a line that was read already, or reads once. To be called when [`Hold::to_wait_for`] is readable.
+    pub(crate) fn take(&self) -> Input {
+        self.take_from(descriptor())
+    }
+
+    fn take_from(&self, input: BorrowedFd<'_>) -> Input {
+        if self.take_line() {
+            return Input::Line;
+        }
+        let mut bytes = [0; 256];
+        match read(input, &mut bytes) {
+            Ok(0) => Input::End,
+            Ok(count) => {
+                self.read.borrow_mut().extend_from_slice(&bytes[..count]);
+                if self.take_line() { Input::Line } else { Input::Nothing }
+            }
+            Err(Errno::EINTR | Errno::EAGAIN) => Input::Nothing,
+            // Nobody can say "go on" any more.
+            Err(_) => Input::End,
+        }
+    }
+
+    fn take_line(&self) -> bool {
+        let mut read = self.read.borrow_mut();
+        let Some(end) = read.iter().position(|byte| *byte == b'\n') else { return false };
+        read.drain(..=end);
+        true
+    }
+}
+
+impl HeldArm<'_> {
+    /// Says on standard error who stands at `gate`.
+    pub(crate) fn announce(&self, gate: Gate, children: &[Child]) {
+        let workers: Vec<(&str, Pid)> = children.iter().map(|child| (child.name.as_str(), child.pid)).collect();
+        // Nobody is left to tell where standard error is closed.
+        let _ = std::io::stderr().write_all(announcement(self, gate, &workers).as_bytes());
+    }
+}
+
+fn announcement(held: &HeldArm<'_>, gate: Gate, workers: &[(&str, Pid)]) -> String {
+    let at = match gate {
+        Gate::BeforeWarmUp => "before the warm-up",
+        Gate::AfterWindow => "after the window",
+    };
+    let mut text = format!("held {at}: arm `{}`, block {}\n", held.arm, held.block);
+    for (name, pid) in workers {
+        text.push_str(&format!("  {name}: pid {pid}\n"));
+    }
+    text.push_str("Enter goes on, Ctrl-C ends the run\n");
+    text
+}
+
+/// Standard input.
+fn descriptor() -> BorrowedFd<'static> {
+    #[allow(unsafe_code)]
+    // SAFETY: the runtime opens descriptor 0 before `main` if it is closed, and nothing here ever closes it.
+    unsafe {
+        BorrowedFd::borrow_raw(nix::libc::STDIN_FILENO)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nix::unistd::{pipe, write};
+    use std::os::fd::AsFd;
+
+    #[test]
+    fn each_line_is_taken_once_and_half_a_line_at_the_end_is_none() {
+        let (input, end) = pipe().unwrap();
+        let hold = Hold::default();
+        let put = |text: &str| assert_eq!(write(&end, text.as_bytes()), Ok(text.len()));
+        put("go");
+        assert_eq!(hold.take_from(input.as_fd()), Input::Nothing);
+        assert!(hold.to_wait_for().is_some());
+        put("\n\nhal");
+        assert_eq!(hold.take_from(input.as_fd()), Input::Line);
+        assert!(hold.to_wait_for().is_none(), "the second line is there already");
+        assert_eq!(hold.take_from(input.as_fd()), Input::Line);
+        drop(end);
+        assert_eq!(hold.take_from(input.as_fd()), Input::End);
+    }
+
+    #[test]
+    fn an_announcement_names_arm_block_and_every_worker() {
+        let held = HeldArm { hold: &Hold::default(), arm: "packed", block: 3 };
+        let workers =
+            [("worker 0 (role `a`, CPU 1)", Pid::from_raw(12)), ("worker 1 (role `b`, CPU 0)", Pid::from_raw(13))];
+        assert_eq!(
+            announcement(&held, Gate::AfterWindow, &workers),
+            "held after the window: arm `packed`, block 3\n  worker 0 (role `a`, CPU 1): pid 12\n  \
+             worker 1 (role `b`, CPU 0): pid 13\nEnter goes on, Ctrl-C ends the run\n"
+        );
+        assert!(announcement(&held, Gate::BeforeWarmUp, &[]).starts_with("held before the warm-up: "));
+    }
+}
