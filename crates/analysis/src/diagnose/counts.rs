@@ -209,7 +209,8 @@ fn kernel(arms: &Arms) -> Vec<Evidence> {
 /// Telling counters that some of the arms lack: a row for each reason.
 fn missing(arms: &Arms) -> Vec<Evidence> {
     let mut by_reason: Vec<(String, Vec<String>)> = Vec::new();
-    let mut add = |why: String, name: String| match by_reason.iter_mut().find(|(known, _)| *known == why) {
+    let mut add = |why: String, name: String| match by_reason.iter_mut().find(|(known, _)| cause(known) == cause(&why))
+    {
         Some((_, names)) if names.contains(&name) => {}
         Some((_, names)) => names.push(name),
         None => by_reason.push((why, vec![name])),
@@ -224,6 +225,11 @@ fn missing(arms: &Arms) -> Vec<Evidence> {
     }
     let row = |(why, names): (String, Vec<String>)| evidence(names.join(", "), None, "", &format!("missing: {why}"));
     by_reason.into_iter().map(row).collect()
+}
+
+/// A reason without what stands in brackets, which is where it was met: in a call, in a folder.
+fn cause(why: &str) -> String {
+    why.split('(').map(|part| part.split_once(')').map_or(part, |(_, behind)| behind)).collect()
 }
 
 /// Where one counter lacks, with the reason; by its name alone where all arms lack it.
@@ -439,6 +445,13 @@ mod tests {
         let why = "missing: this machine exposes no hardware PMU";
         assert_eq!(missing(&found), [("l1d_load_misses, llc_load_misses, cache_misses, transfers", why)]);
         assert!(!found.text.contains("Counted"), "{}", found.text);
+
+        let met = |place: &str| Reading::Unsupported { why: format!("no hardware PMU ({place}): none passed through") };
+        let found = false_sharing(|o| {
+            names.iter().for_each(|name| drop(o.counters.insert((*name).into(), met("ENOENT"))));
+            super::TRANSFERS.iter().for_each(|name| drop(o.counters.insert((*name).into(), met("no such folder"))));
+        });
+        assert_eq!(missing(&found).len(), 1, "one cause, met in two places: {:?}", missing(&found));
 
         let found = false_sharing(|o| {
             names.iter().for_each(|name| drop(o.counters.insert((*name).into(), no_pmu())));
