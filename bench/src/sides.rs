@@ -174,6 +174,9 @@ impl Contestants {
 pub(crate) fn compile(step: &Step) -> Result<CompiledLoop, CompileError> {
     let kind = OpKind::Access { kind: step.kind, width: Width::U64, at: Address::Fixed(0) };
     let program = WorkerProgram {
+        process: 0,
+        period: None,
+        latency: false,
         index: WorkerIndex(0),
         role: 0,
         role_name: "bench".to_owned(),

@@ -52,8 +52,8 @@ pub enum ProgramError {
 /// [`ProgramError`] with the first offender.
 pub(crate) fn check_program(program: &Program, slots: u32) -> Result<SegmentMap, ProgramError> {
     for lock in &program.locks {
-        inside(program, lock.offset, lock.kind.bytes())?;
-        check_alignment(&lock.name, lock.kind, lock.offset)?;
+        inside(program, lock.offset, LockKind::BYTES)?;
+        check_alignment(&lock.name, lock.offset)?;
     }
     for worker in &program.workers {
         named("worker", worker.index.0, u64::from(slots))?;
@@ -68,9 +68,9 @@ fn check_op(program: &Program, op: &OpKind) -> Result<(), ProgramError> {
         OpKind::Access { width, at, .. } => all_inside(program, at, width.bytes()),
         OpKind::Post { width, at } | OpKind::Wait { width, at } => inside(program, *at, width.bytes()),
         OpKind::Flush { at } => all_inside(program, at, 1),
-        OpKind::Lock { lock } | OpKind::Unlock { lock } => named("lock", *lock, program.locks.len() as u64),
+        OpKind::Lock { lock, .. } | OpKind::Unlock { lock, .. } => named("lock", *lock, program.locks.len() as u64),
         OpKind::Touch { region } => named("region", *region, program.regions.len() as u64),
-        OpKind::Work(_) | OpKind::Pause | OpKind::Fence | OpKind::Yield | OpKind::Sleep(_) => Ok(()),
+        OpKind::Work(_) | OpKind::Pause | OpKind::Fence | OpKind::Yield | OpKind::Sleep(_) | OpKind::Die => Ok(()),
     }
 }
 
@@ -88,8 +88,8 @@ fn inside(program: &Program, offset: u64, bytes: u64) -> Result<(), ProgramError
     }
 }
 
-fn check_alignment(name: &str, kind: LockKind, offset: u64) -> Result<(), ProgramError> {
-    let align = kind.align();
+fn check_alignment(name: &str, offset: u64) -> Result<(), ProgramError> {
+    let align = LockKind::ALIGN;
     if offset.is_multiple_of(align) {
         Ok(())
     } else {
@@ -149,7 +149,8 @@ mod tests {
     fn locks_regions_and_workers_that_do_not_exist_are_named() {
         let refused = check_program(&with_op(OpKind::Touch { region: 0 }), 2);
         assert_eq!(refused, Err(ProgramError::NoSuch { what: "region", index: 0, count: 0 }));
-        for kind in [OpKind::Lock { lock: 1 }, OpKind::Unlock { lock: 1 }] {
+        for kind in [OpKind::Lock { lock: 1, shared: false, timeout: None }, OpKind::Unlock { lock: 1, shared: false }]
+        {
             let refused = check_program(&with_op(kind), 2);
             assert_eq!(refused, Err(ProgramError::NoSuch { what: "lock", index: 1, count: 1 }));
         }

@@ -21,6 +21,7 @@ struct PthreadLock {
     mutex: libc::pthread_mutex_t,
     last_owner: AtomicU32,
     run: AtomicU32,
+    spare: [u64; 2],
 }
 
 const _: () = {
@@ -31,11 +32,11 @@ const _: () = {
 };
 
 const fn plan_bytes() -> u64 {
-    LockKind::Pthread.bytes()
+    LockKind::BYTES
 }
 
 const fn plan_align() -> u64 {
-    LockKind::Pthread.align()
+    LockKind::ALIGN
 }
 
 /// A pthread call on a lock failed.
@@ -72,7 +73,7 @@ pub struct Acquired {
 /// [`LockError`] with the call that failed.
 pub unsafe fn initialise(at: *mut u8, kind: LockKind) -> Result<(), LockError> {
     match kind {
-        LockKind::Pthread => {
+        LockKind::Pthread | LockKind::PthreadRobust => {
             let lock = at.cast::<PthreadLock>();
             let mut attributes = MaybeUninit::uninit();
             let attr = attributes.as_mut_ptr();
@@ -96,6 +97,7 @@ pub unsafe fn initialise(at: *mut u8, kind: LockKind) -> Result<(), LockError> {
             }
             Ok(())
         }
+        _ => Err(LockError { call: "initialise", errno: Errno::ENOSYS }),
     }
 }
 
@@ -115,7 +117,7 @@ impl<'a> SharedLock<'a> {
     /// # Safety
     /// `at` was given to [`initialise`] (by any process that maps the segment) and stays mapped for `'a`.
     pub unsafe fn new(at: *mut u8, kind: LockKind, worker: u32) -> SharedLock<'a> {
-        let LockKind::Pthread = kind;
+        let _ = kind;
         // SAFETY: the caller upholds that `at` points into a mapping, which is never null.
         let lock = unsafe { NonNull::new_unchecked(at.cast::<PthreadLock>()) };
         SharedLock { lock, worker, mapping: PhantomData }

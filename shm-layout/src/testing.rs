@@ -7,6 +7,7 @@ use plan::{CpuId, Layout, LockKind, Nanos, PlacedLock, Program, WorkerIndex, Wor
 /// One worker that does nothing, and one lock, `m`, at offset 64.
 pub(crate) fn program(area_bytes: u64) -> Program {
     Program {
+        timed_locks: true,
         arm: "test".into(),
         window: Nanos(1_000_000),
         warm_up: Nanos(0),
@@ -15,6 +16,9 @@ pub(crate) fn program(area_bytes: u64) -> Program {
         locks: vec![PlacedLock { name: "m".into(), kind: LockKind::Pthread, offset: 64 }],
         regions: vec![],
         workers: vec![WorkerProgram {
+            process: 0,
+            period: None,
+            latency: false,
             index: WorkerIndex(0),
             role: 0,
             role_name: "r".into(),

@@ -62,7 +62,7 @@ impl<'s> Context<'s> {
     ) -> Context<'s> {
         let rate = segment.header().tick_rate();
         let uses =
-            |lock: usize| me.ops.iter().any(|op| matches!(op.kind, OpKind::Lock { lock: l } if l as usize == lock));
+            |lock: usize| me.ops.iter().any(|op| matches!(op.kind, OpKind::Lock { lock: l, .. } if l as usize == lock));
         let locks = program.locks.iter().enumerate().map(|(index, placed)| {
             uses(index).then(|| {
                 // SAFETY: the coordinator initialised every lock of the Program before it wrote the header, which
@@ -83,6 +83,13 @@ impl<'s> Context<'s> {
                         handoffs: 0,
                         longest_run: 0,
                         owner_died: 0,
+                        shared: 0,
+                        holds: Vec::new(),
+                        spins: 0,
+                        futex_waits: 0,
+                        retries: 0,
+                        timeouts: 0,
+                        longest_gap_ticks: 0,
                     },
                 }
             })
@@ -167,6 +174,7 @@ impl<'s> Context<'s> {
             core_loop_before_ticks: before.core_loop_ticks,
             core_loop_after_ticks: after.core_loop_ticks,
             counters: recorded.counters,
+            latency: None,
             locks: self.locks.into_iter().flatten().map(|state| state.trace).collect(),
             stuck_in_step: self.gave_up_in.filter(|_| recorded.passes == 0),
         }

@@ -171,6 +171,7 @@ mod tests {
     #[test]
     fn a_handed_over_program_cannot_be_changed() {
         let program = Program {
+            timed_locks: true,
             arm: "a".into(),
             window: plan::Nanos(1),
             warm_up: plan::Nanos(0),

@@ -271,6 +271,9 @@ mod tests {
 
     fn program(cpus: &[u32]) -> Program {
         let worker = |(i, &cpu): (usize, &u32)| WorkerProgram {
+            process: 0,
+            period: None,
+            latency: false,
             index: WorkerIndex(i as u32),
             role: 0,
             role_name: "r".into(),
@@ -280,6 +283,7 @@ mod tests {
             ops: vec![],
         };
         Program {
+            timed_locks: true,
             arm: "a".into(),
             window: Nanos(1),
             warm_up: Nanos(0),

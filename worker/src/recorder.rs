@@ -380,6 +380,7 @@ mod tests {
     /// One tick a nanosecond, window of 10 ms, opened by the only worker at tick `OPEN`.
     fn recorder() -> (Recorder, Control, Slot) {
         let program = Program {
+            timed_locks: true,
             arm: "a".into(),
             window: Nanos(10_000_000),
             warm_up: Nanos(0),

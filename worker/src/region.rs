@@ -74,6 +74,7 @@ mod tests {
     fn program() -> Program {
         let region = |name: &str, pages| Region { name: name.into(), bytes: pages * PAGE_BYTES };
         Program {
+            timed_locks: true,
             arm: "a".into(),
             window: Nanos(1),
             warm_up: Nanos(0),
@@ -82,6 +83,9 @@ mod tests {
             locks: vec![],
             regions: vec![region("unused", 4), region("used", 8)],
             workers: vec![WorkerProgram {
+                process: 0,
+                period: None,
+                latency: false,
                 index: WorkerIndex(0),
                 role: 0,
                 role_name: "r".into(),

@@ -47,6 +47,7 @@ fn verb(kind: &OpKind) -> &'static str {
         OpKind::Fence => "fence",
         OpKind::Yield => "yield",
         OpKind::Sleep(_) => "sleep",
+        OpKind::Die => "die",
         OpKind::Touch { .. } => "touch",
     }
 }
@@ -113,8 +114,8 @@ fn every_operation() -> Vec<OpKind> {
     let addresses =
         || [Address::Fixed(0), Address::Fixed(128), Address::Fixed(1 << 20), Address::Any(vec![0, 64, 128])];
     let mut all: Vec<OpKind> = vec![
-        OpKind::Lock { lock: 1 },
-        OpKind::Unlock { lock: 1 },
+        OpKind::Lock { lock: 1, shared: false, timeout: None },
+        OpKind::Unlock { lock: 1, shared: false },
         OpKind::Work(Nanos(100)),
         OpKind::Work(Nanos(1)),
         OpKind::Pause,
@@ -193,8 +194,8 @@ fn any_operation() -> impl Strategy<Value = OpKind> {
         2 => word().prop_map(|(width, at)| OpKind::Post { width, at }),
         2 => word().prop_map(|(width, at)| OpKind::Wait { width, at }),
         1 => any_address().prop_map(|at| OpKind::Flush { at }),
-        1 => (0u32..4).prop_map(|lock| OpKind::Lock { lock }),
-        1 => (0u32..4).prop_map(|lock| OpKind::Unlock { lock }),
+        1 => (0u32..4).prop_map(|lock| OpKind::Lock { lock, shared: false, timeout: None }),
+        1 => (0u32..4).prop_map(|lock| OpKind::Unlock { lock, shared: false }),
         1 => (0u64..500).prop_map(|ns| OpKind::Work(Nanos(ns))),
         1 => (0u64..500).prop_map(|ns| OpKind::Sleep(Nanos(ns))),
         1 => (0u32..4).prop_map(|region| OpKind::Touch { region }),

@@ -96,9 +96,9 @@ fn bumps_of_one_word_in_one_pass_are_all_made() {
 #[test]
 fn hooks_are_called_in_order_with_their_arguments() {
     let ops = [
-        OpKind::Lock { lock: 3 },
+        OpKind::Lock { lock: 3, shared: false, timeout: None },
         access(AccessKind::Add, 0),
-        OpKind::Unlock { lock: 3 },
+        OpKind::Unlock { lock: 3, shared: false },
         OpKind::Sleep(Nanos(5_000_000_000)),
         OpKind::Yield,
         OpKind::Touch { region: 1 },

@@ -141,6 +141,7 @@ mod tests {
             handoffs: 3,
             longest_run: 2,
             owner_died: 0,
+            ..Default::default()
         }];
         let rows = parsed(&observations);
         let column = |row: usize, names: [&str; 5]| names.map(|name| rows[row][name].as_str());

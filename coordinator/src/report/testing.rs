@@ -79,8 +79,7 @@ pub(super) fn mutex() -> Run {
         masked: 0,
         hold_ns: None,
         by_worker: Vec::new(),
-        ..lock(99_123_456, 0)
-    }];
+        ..lock(99_123_456, 0), ..Default::default() }];
     run.arms[1].locks[0].waits_lost = 3;
     run.arms[1].locks[0].owner_died = 1;
     run
@@ -432,6 +431,7 @@ fn arm(name: &str, kind: Kind, bytes: u64, ns: Interval, ratio_to_best: Option<I
             fairness_jain: Some(0.9981),
             contention: Contention::default(),
             counters: counters.collect(),
+            ..Default::default()
         }],
         workers: vec![worker(0, 1.02), worker(1, 0.98)],
         locks: Vec::new(),
@@ -448,6 +448,7 @@ fn lock(acquisitions: u64, contended: u64) -> LockSummary {
             acquisitions: acquisitions / 2,
             contended: contended / 2,
             wait_ns: Some(wait((contended / 2).saturating_sub(6), 312, 4_127, 190_123)),
+            ..Default::default()
         })
         .collect();
     LockSummary {
@@ -464,6 +465,7 @@ fn lock(acquisitions: u64, contended: u64) -> LockSummary {
         longest_run: 48_123,
         owner_died: 0,
         by_worker,
+        ..Default::default()
     }
 }
 
@@ -519,5 +521,6 @@ fn observation(
         spoiled,
         counters: counters.into_iter().collect(),
         locks: Vec::new(),
+        ..Default::default()
     }
 }

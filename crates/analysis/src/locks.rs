@@ -83,6 +83,7 @@ fn summary(name: &str, kind: &str, observations: &[&Observation]) -> Option<Lock
         longest_run: all.iter().map(|l| l.longest_run).max().unwrap_or(0),
         owner_died: sum(|l| l.owner_died),
         by_worker: by_worker.iter().map(|((worker, role), locks)| lock_worker(*worker, role, locks)).collect(),
+        ..Default::default()
     })
 }
 
@@ -93,6 +94,7 @@ fn lock_worker(worker: u32, role: &str, locks: &[&LockObservation]) -> LockWorke
         acquisitions: locks.iter().map(|l| l.acquisitions).sum(),
         contended: locks.iter().map(|l| l.contended).sum(),
         wait_ns: percentiles(locks.iter().flat_map(|l| &l.kept_waits)),
+        ..Default::default()
     }
 }
 

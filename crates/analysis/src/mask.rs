@@ -88,6 +88,7 @@ pub fn observe(arm: &str, block: u32, program: &Program, traces: &[Trace], clock
             spoiled: spoiled.clone(),
             counters: trace.counters.clone(),
             locks: trace.locks.iter().map(|l| lock(program, l, &evictions, clock)).collect(),
+            ..Default::default()
         }
     };
     traces.iter().map(one).collect()
@@ -201,6 +202,7 @@ fn lock(program: &Program, trace: &LockTrace, evictions: &Evictions, clock: Tick
         handoffs: trace.handoffs,
         longest_run: trace.longest_run,
         owner_died: trace.owner_died,
+        ..Default::default()
     }
 }
 

@@ -77,6 +77,7 @@ fn blank(view: &View, bound: &BoundArm) -> ArmSummary {
             ArmKind::Solo { .. } => Kind::Solo,
             ArmKind::Unshared => Kind::Unshared,
             ArmKind::Control => Kind::Control,
+            ArmKind::Plain => Kind::Plain,
         },
         state: ArmState::Unresolved,
         why: None,
@@ -207,6 +208,7 @@ fn role_summary(view: &View, bound: &BoundArm, role: &str) -> RoleSummary {
             false => Contention::default(),
         },
         counters: counters::summaries(&view.workers(arm, Some(role))),
+        ..Default::default()
     }
 }
 

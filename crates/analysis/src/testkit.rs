@@ -42,7 +42,7 @@ impl Spot {
             field: self.field.clone(),
             element: self.element,
             offset: self.offset,
-            bytes: if self.lock { LockKind::Pthread.bytes() } else { 8 },
+            bytes: if self.lock { LockKind::BYTES } else { 8 },
             lock: self.lock,
             writers: workers(&self.writers),
             readers: workers(&self.readers),
@@ -55,6 +55,9 @@ pub(crate) fn program(spots: Vec<Spot>, roles: &[&str]) -> Program {
     let placed: Vec<Placed> = spots.iter().map(Spot::placed).collect();
     let bytes = placed.iter().map(|p| p.offset + p.bytes).max().unwrap_or(0);
     let worker = |(index, role): (u32, &&str)| WorkerProgram {
+        process: 0,
+        period: None,
+        latency: false,
         index: WorkerIndex(index),
         role: index,
         role_name: (*role).into(),
@@ -64,6 +67,7 @@ pub(crate) fn program(spots: Vec<Spot>, roles: &[&str]) -> Program {
         ops: Vec::new(),
     };
     Program {
+        timed_locks: true,
         arm: "packed".into(),
         window: Nanos(100_000_000),
         warm_up: Nanos(20_000_000),
@@ -159,6 +163,7 @@ pub(crate) fn observation(arm: &str, block: u32, worker: u32, ns_per_op: f64) ->
         spoiled: Vec::new(),
         counters: Default::default(),
         locks: Vec::new(),
+        ..Default::default()
     }
 }
 
@@ -174,6 +179,7 @@ pub(crate) fn lock_observation(lock: &str, acquisitions: u64, kept: &[u64], all:
         handoffs: acquisitions / 10,
         longest_run: 10,
         owner_died: 0,
+        ..Default::default()
     }
 }
 
@@ -303,6 +309,9 @@ fn case(roles: &[&str]) -> Case {
     let target = Target { field: 0, element: Element::Me };
     let step = Step { every: 1, action: Action::Add(target), text: "add hits[me]".into() };
     let role = |name: &&str| Role {
+        threads: 1,
+        period: None,
+        latency: false,
         name: (*name).into(),
         workers: if roles.len() == 1 { 2 } else { 1 },
         cpus: CpuChoice::Spread,

@@ -2,7 +2,7 @@
 
 use crate::bind::BindError;
 use crate::scenario::{Arm, ArmKind, Baseline, Case, Plan};
-use crate::step::Action;
+use crate::step::{Action, Step};
 
 impl Plan {
     /// The same plan with these variants alone, in the plan's order. Claims stay as they are, also those that name an
@@ -28,7 +28,7 @@ impl Plan {
     }
 
     /// The plan's arms, then its references, in the order in which results list them: `solo:ROLE` a role,
-    /// `unshared:VARIANT`, `control`. All references derive from one arm: the first variant at the point of the sweep
+    /// `unshared:VARIANT`, `control`, `plain`. All references derive from one arm: the first variant at the point of the sweep
     /// with most workers among those that `can_run` says yes to; among all where it says yes to none.
     ///
     /// # Errors
@@ -39,6 +39,7 @@ impl Plan {
             arms.extend(self.solo_arms(reference)?);
             arms.extend(self.unshared_arm(reference)?);
             arms.push(derived(reference, "control".to_owned(), ArmKind::Control));
+            arms.extend(self.plain_arm(reference)?);
         }
         Ok(arms)
     }
@@ -85,6 +86,23 @@ impl Plan {
             }
         };
         if self.measure.baselines.is_some() { Err(refused("unshared", &why)) } else { Ok(None) }
+    }
+
+    fn plain_arm(&self, reference: &Arm) -> Result<Option<Arm>, BindError> {
+        let takes = |lock: usize| {
+            let steps = reference.case.roles.iter().flat_map(|role| &role.steps);
+            let is = |step: &Step| matches!(step.action, Action::Lock { lock: l, .. } if l == lock);
+            steps.into_iter().any(is)
+        };
+        let mut locks = reference.case.locks.iter().enumerate();
+        match locks.any(|(index, lock)| lock.kind.is_tried_first() && takes(index)) {
+            _ if !self.wants(Baseline::Plain) => Ok(None),
+            true => Ok(Some(derived(reference, "plain".to_owned(), ArmKind::Plain))),
+            false if self.measure.baselines.is_some() => {
+                Err(refused("plain", "no lock of the first variant is tried before it is taken"))
+            }
+            false => Ok(None),
+        }
     }
 
     fn wants(&self, baseline: Baseline) -> bool {

@@ -128,6 +128,7 @@ fn program(arm: &Arm, topology: &Topology, seed: u64) -> Result<Program, Refusal
         })
         .collect::<Result<_, _>>()?;
     Ok(Program {
+        timed_locks: arm.kind != ArmKind::Plain,
         arm: arm.name.clone(),
         window: arm.window,
         warm_up: arm.warm_up,
@@ -159,7 +160,7 @@ fn seats(case: &Case) -> impl Iterator<Item = Seat> + '_ {
 fn running_seats(arm: &Arm) -> Vec<Seat> {
     match arm.kind {
         ArmKind::Solo { role } => seats(&arm.case).find(|seat| seat.role == role).into_iter().collect(),
-        ArmKind::Variant | ArmKind::Unshared | ArmKind::Control => seats(&arm.case).collect(),
+        ArmKind::Variant | ArmKind::Unshared | ArmKind::Control | ArmKind::Plain => seats(&arm.case).collect(),
     }
 }
 
@@ -178,6 +179,9 @@ fn count_workers(case: &Case) -> Result<(), BindError> {
 fn worker(case: &Case, memory: &Memory, seat: Seat, cpu: CpuId, copy: u64) -> Result<WorkerProgram, BindError> {
     let role = &case.roles[seat.role];
     Ok(WorkerProgram {
+        process: seat.index.0,
+        period: role.period,
+        latency: role.latency || role.period.is_some(),
         index: seat.index,
         role: seat.role as u32,
         role_name: role.name.clone(),

@@ -1,9 +1,8 @@
 //! Scenes for this crate's tests: cases built from steps as scenarios write them, and two machines on paper.
 
+use crate::lock::{Lock, LockKind};
 use crate::placement::{Placement, Strategy};
-use crate::scenario::{
-    Arm, ArmKind, Case, Count, CpuChoice, Field, Lock, LockKind, Measure, Plan, Region, Repetitions, Role, Width,
-};
+use crate::scenario::{Arm, ArmKind, Case, Count, CpuChoice, Field, Measure, Plan, Region, Repetitions, Role, Width};
 use crate::step::{Action, Element, Step, Target};
 use crate::topology::{Cpu, Topology};
 use crate::units::{CpuId, Nanos};
@@ -49,7 +48,16 @@ impl Scene {
 
     pub(crate) fn role(mut self, name: &str, workers: u32, steps: &[&str]) -> Scene {
         let steps = steps.iter().map(|text| self.step(text)).collect();
-        self.0.roles.push(Role { name: name.to_owned(), workers, cpus: CpuChoice::Spread, after: Nanos(0), steps });
+        self.0.roles.push(Role {
+            threads: 1,
+            period: None,
+            latency: false,
+            name: name.to_owned(),
+            workers,
+            cpus: CpuChoice::Spread,
+            after: Nanos(0),
+            steps,
+        });
         self
     }
 
@@ -110,8 +118,8 @@ impl Scene {
             "post" => Action::Post(target()),
             "wait" => Action::Wait(target()),
             "flush" => Action::Flush(target()),
-            "lock" => Action::Lock(lock()),
-            "unlock" => Action::Unlock(lock()),
+            "lock" => Action::Lock { lock: lock(), shared: false, timeout: None },
+            "unlock" => Action::Unlock { lock: lock(), shared: false },
             "work" => Action::Work(nanos()),
             "sleep" => Action::Sleep(nanos()),
             "touch" => {

@@ -11,6 +11,7 @@ pub mod event;
 pub mod expect;
 #[cfg(test)]
 mod fixtures;
+mod lock;
 mod nearest;
 pub mod placement;
 pub mod program;
@@ -21,12 +22,12 @@ pub mod units;
 
 pub use bind::{BindError, Bound, BoundArm, NotApplicable, bind};
 pub use event::{CountedBy, EventForm, EventSpec};
+pub use lock::{Lock, LockKind};
 pub use nearest::nearest;
 pub use placement::{Item, Layout, Placed, Placement, PlacementError, Strategy};
 pub use program::{AccessKind, Address, Op, OpKind, PlacedLock, Program, WorkerProgram};
 pub use scenario::{
-    Arm, ArmKind, Baseline, Case, Count, CpuChoice, Field, Lock, LockKind, Measure, Plan, Region, Repetitions, Role,
-    Width,
+    Arm, ArmKind, Baseline, Case, Count, CpuChoice, Field, Measure, Plan, Region, Repetitions, Role, Width,
 };
 pub use step::{Action, Element, Step, Target};
 pub use topology::{Cpu, Topology};

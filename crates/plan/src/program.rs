@@ -1,7 +1,8 @@
 //! The Program: what each worker of one arm executes, as operations on offsets. Sent to workers as it stands.
 
+use crate::lock::LockKind;
 use crate::placement::Layout;
-use crate::scenario::{LockKind, Region, Width};
+use crate::scenario::{Region, Width};
 use crate::units::{CpuId, Nanos, WorkerIndex};
 use serde::{Deserialize, Serialize};
 
@@ -26,6 +27,9 @@ pub struct Program {
     pub workers: Vec<WorkerProgram>,
     /// Whether two workers share a CPU: then nothing is masked and no transfer probed between the two.
     pub shares_cpu: bool,
+    /// Whether locks are tried first where they cannot tell whether they waited, and waits and holds timed; false in a
+    /// `plain` arm.
+    pub timed_locks: bool,
     /// Seed of `[any]`.
     pub seed: u64,
 }
@@ -81,6 +85,12 @@ pub struct WorkerProgram {
     pub role_name: String,
     /// The CPU it is pinned to.
     pub cpu: CpuId,
+    /// Its process, from 0 in order of the workers: workers of one number are threads of one process.
+    pub process: u32,
+    /// Time from one pass's intended start to the next one's; `None` for a closed loop.
+    pub period: Option<Nanos>,
+    /// Whether each pass is timed by itself.
+    pub latency: bool,
     /// How long after the window's opening it begins its loop; until then it reads the clock and touches nothing.
     pub after: Nanos,
     /// The role's steps as written: [`Op::step`] points here.
@@ -93,12 +103,24 @@ impl WorkerProgram {
     /// Whether a pass can wait for another worker, for the kernel, or give up the CPU; then the stop word is looked at
     /// each pass.
     pub fn can_block(&self) -> bool {
-        self.ops.iter().any(|op| {
-            matches!(
-                op.kind,
-                OpKind::Wait { .. } | OpKind::Lock { .. } | OpKind::Yield | OpKind::Sleep { .. } | OpKind::Touch { .. }
-            )
-        })
+        let timed = self.latency || self.period.is_some();
+        timed
+            || self.ops.iter().any(|op| {
+                matches!(
+                    op.kind,
+                    OpKind::Wait { .. }
+                        | OpKind::Lock { .. }
+                        | OpKind::Yield
+                        | OpKind::Sleep { .. }
+                        | OpKind::Touch { .. }
+                        | OpKind::Die
+                )
+            })
+    }
+
+    /// Whether its loop ends the process: then it leaves no trace, and its end is no failure.
+    pub fn dies(&self) -> bool {
+        self.ops.iter().any(|op| op.kind == OpKind::Die)
     }
 }
 
@@ -148,11 +170,17 @@ pub enum OpKind {
     Lock {
         /// Index into [`Program::locks`].
         lock: u32,
+        /// As a reader, where the kind has readers.
+        shared: bool,
+        /// Give up after so long, and go on behind the matching release.
+        timeout: Option<Nanos>,
     },
-    /// Release.
+    /// Release. A reader of a sequence lock goes back to its acquisition if a writer came in between.
     Unlock {
         /// Index into [`Program::locks`].
         lock: u32,
+        /// As a reader.
+        shared: bool,
     },
     /// Compute for so long, touching no memory.
     Work(Nanos),
@@ -164,6 +192,8 @@ pub enum OpKind {
     Yield,
     /// Sleep.
     Sleep(Nanos),
+    /// End this process at once, holding what it holds, as `kill -9` would.
+    Die,
     /// Write one byte in each page of private memory, in order.
     Touch {
         /// Index into [`Program::regions`].

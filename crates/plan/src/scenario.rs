@@ -2,6 +2,7 @@
 
 use crate::event::EventSpec;
 use crate::expect::Expect;
+use crate::lock::Lock;
 use crate::placement::Placement;
 use crate::step::Step;
 use crate::units::{CpuId, Nanos};
@@ -59,6 +60,8 @@ pub enum Baseline {
     Solo,
     /// All workers at once, each on its own copy of every field and lock.
     Unshared,
+    /// The variant itself with its locks neither tried first nor timed: what watching them costs.
+    Plain,
 }
 
 /// One thing that is run and compared: a variant at one point of the sweep, or a reference.
@@ -80,7 +83,7 @@ pub struct Arm {
     pub case: Case,
 }
 
-/// What an arm is for. `plain` (an untimed twin that prices the timing) comes with the lock kinds.
+/// What an arm is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ArmKind {
     /// A variant under comparison.
@@ -94,6 +97,8 @@ pub enum ArmKind {
     Unshared,
     /// The reference variant once more, so that the run can say what difference it could have seen.
     Control,
+    /// The reference variant with its locks neither tried first nor timed.
+    Plain,
 }
 
 /// The memory and the roles of one arm.
@@ -180,50 +185,6 @@ impl Width {
     }
 }
 
-/// A process-shared lock.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lock {
-    /// Its name in steps and results.
-    pub name: String,
-    /// The algorithm.
-    pub kind: LockKind,
-    /// Byte offset under `declared`; else `None`.
-    pub at: Option<u64>,
-}
-
-/// The lock algorithms. `shm-layout` asserts their sizes and alignments against the real types.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum LockKind {
-    /// A POSIX mutex, process-shared and robust (`pthread_mutexattr_setrobust(3)`).
-    Pthread,
-}
-
-impl LockKind {
-    /// Every kind, in the order in which messages list them.
-    pub const ALL: [LockKind; 1] = [LockKind::Pthread];
-
-    /// As scenarios spell it.
-    pub fn name(self) -> &'static str {
-        match self {
-            LockKind::Pthread => "pthread",
-        }
-    }
-
-    /// Bytes a lock of this kind takes in the segment: glibc's 40-byte mutex and the lab's 8 bytes of owner record.
-    pub const fn bytes(self) -> u64 {
-        match self {
-            LockKind::Pthread => 48,
-        }
-    }
-
-    /// Its alignment in bytes.
-    pub const fn align(self) -> u64 {
-        match self {
-            LockKind::Pthread => 8,
-        }
-    }
-}
-
 /// Private anonymous memory: each worker whose loop names it maps one of its own before the window, untouched, in
 /// pages of [`PAGE_BYTES`](crate::PAGE_BYTES).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -246,10 +207,17 @@ impl Region {
 pub struct Role {
     /// Its name.
     pub name: String,
-    /// How many processes run it, at least 1.
+    /// How many workers run it, at least 1: its processes times [`Role::threads`].
     pub workers: u32,
     /// Which CPUs they take.
     pub cpus: CpuChoice,
+    /// Threads of each of its processes, at least 1: all are workers, and share one address space.
+    pub threads: u32,
+    /// With `rate`: the time from one pass's intended start to the next one's, for each worker. A pass that is late begins
+    /// at once, and its latency counts from the intended start. `None`: a closed loop.
+    pub period: Option<Nanos>,
+    /// Whether each pass's latency is recorded; always with `period`.
+    pub latency: bool,
     /// How long after the window's opening they begin their loop; zero is before the warm-up. Shorter than the window.
     pub after: Nanos,
     /// One pass, in order.

@@ -34,10 +34,24 @@ pub enum Action {
     Wait(Target),
     /// Write the line back and drop it from every cache.
     Flush(Target),
-    /// Take the lock, an index into [`Case::locks`](crate::Case::locks).
-    Lock(usize),
+    /// Take the lock.
+    Lock {
+        /// Index into [`Case::locks`](crate::Case::locks).
+        lock: usize,
+        /// `rlock`: as a reader.
+        shared: bool,
+        /// Give up after so long, and skip what follows up to the release.
+        timeout: Option<Nanos>,
+    },
     /// Release it.
-    Unlock(usize),
+    Unlock {
+        /// Index into [`Case::locks`](crate::Case::locks).
+        lock: usize,
+        /// `runlock`: as a reader.
+        shared: bool,
+    },
+    /// End the process at once, holding what it holds, as `kill -9` would.
+    Die,
     /// Compute without touching memory.
     Work(Nanos),
     /// The CPU's spin-loop hint.

@@ -4,7 +4,7 @@ use crate::trace::CounterReadings;
 use serde::{Deserialize, Serialize};
 
 /// One worker's share of one repetition, after the co-running mask. A row of `samples.csv`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Observation {
     /// The arm's name.
     pub arm: String,
@@ -58,13 +58,19 @@ pub struct Observation {
     pub spoiled: Vec<String>,
     /// Counters over the whole window.
     pub counters: CounterReadings,
+    /// Latencies of its passes, from the intended start, unmasked. In memory only.
+    #[serde(skip)]
+    pub response: Vec<WaitCount>,
+    /// The same from the actual start. In memory only.
+    #[serde(skip)]
+    pub service: Vec<WaitCount>,
     /// Its dealings with each lock it uses.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub locks: Vec<LockObservation>,
 }
 
 /// One worker's dealings with one lock in one repetition.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LockObservation {
     /// The lock's name.
     pub lock: String,
@@ -86,6 +92,27 @@ pub struct LockObservation {
     pub longest_run: u64,
     /// Acquisitions that found the previous owner dead.
     pub owner_died: u64,
+    /// Acquisitions as a reader.
+    #[serde(default)]
+    pub shared: u64,
+    /// Sampled holds that overlap no eviction. In memory only.
+    #[serde(skip)]
+    pub holds: Vec<WaitCount>,
+    /// Turns spun, where the lab's own algorithm spins.
+    #[serde(default)]
+    pub spins: u64,
+    /// Sleeps in the kernel, where the lab's own algorithm sleeps.
+    #[serde(default)]
+    pub futex_waits: u64,
+    /// Times a reader of a sequence lock read again.
+    #[serde(default)]
+    pub retries: u64,
+    /// Acquisitions given up at their timeout.
+    #[serde(default)]
+    pub timeouts: u64,
+    /// Longest stretch of the window without an acquisition by this worker.
+    #[serde(default)]
+    pub longest_gap_ns: f64,
 }
 
 /// How many waits were that long, to three digits, as an HdrHistogram counts them: a repetition can hold a million.

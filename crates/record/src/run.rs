@@ -297,7 +297,7 @@ pub struct Quantiles {
 }
 
 /// One role of an arm.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RoleSummary {
     /// Its name.
     pub role: String,
@@ -317,6 +317,15 @@ pub struct RoleSummary {
     pub fairness_jain: Option<f64>,
     /// Against the baselines.
     pub contention: Contention,
+    /// Latency of a pass from its intended start, unmasked; `None` where the role does not ask for it.
+    #[serde(default)]
+    pub latency_ns: Option<Percentiles>,
+    /// From its actual start: what a closed loop sees.
+    #[serde(default)]
+    pub service_ns: Option<Percentiles>,
+    /// `service_ns` with HdrHistogram's correction for coordinated omission, its expected interval the role's period.
+    #[serde(default)]
+    pub service_corrected_ns: Option<Percentiles>,
     /// Counters by glossary name, summed over its workers and repetitions of the headline regime.
     pub counters: BTreeMap<String, CounterSummary>,
 }
@@ -376,7 +385,7 @@ pub struct WorkerSummary {
 }
 
 /// One lock of an arm.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LockSummary {
     /// Its name.
     pub lock: String,
@@ -402,12 +411,45 @@ pub struct LockSummary {
     pub longest_run: u64,
     /// Acquisitions that found the previous owner dead.
     pub owner_died: u64,
+    /// Share of acquisitions whose first try failed.
+    #[serde(default)]
+    pub contended_share: Option<f64>,
+    /// Changes of owner for each acquisition.
+    #[serde(default)]
+    pub handoffs_per_op: Option<f64>,
+    /// Jain's index of its workers' acquisitions.
+    #[serde(default)]
+    pub fairness_jain: Option<f64>,
+    /// Longest stretch of a window in which some worker did not acquire it, and whose it was.
+    #[serde(default)]
+    pub longest_gap_ns: Option<f64>,
+    /// The worker of [`LockSummary::longest_gap_ns`].
+    #[serde(default)]
+    pub longest_gap_worker: Option<u32>,
+    /// Acquisitions as a reader.
+    #[serde(default)]
+    pub shared: u64,
+    /// Turns spun for each contended acquisition; `None` where the algorithm is not the lab's or does not spin.
+    #[serde(default)]
+    pub spins_per_wait: Option<f64>,
+    /// Sleeps in the kernel for each acquisition; `None` where the algorithm is not the lab's or does not sleep.
+    #[serde(default)]
+    pub futex_waits_per_op: Option<f64>,
+    /// Times a reader of a sequence lock read again.
+    #[serde(default)]
+    pub retries: u64,
+    /// Acquisitions given up at their timeout.
+    #[serde(default)]
+    pub timeouts: u64,
+    /// One hold in so many was timed.
+    #[serde(default)]
+    pub hold_sampling: u64,
     /// Who waited.
     pub by_worker: Vec<LockWorker>,
 }
 
 /// One worker at one lock.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LockWorker {
     /// The worker.
     pub worker: u32,
@@ -419,6 +461,12 @@ pub struct LockWorker {
     pub contended: u64,
     /// Its contended waits, unmasked ones alone.
     pub wait_ns: Option<Percentiles>,
+    /// Its sampled holds.
+    #[serde(default)]
+    pub hold_ns: Option<Percentiles>,
+    /// Longest stretch of a window in which it did not acquire it.
+    #[serde(default)]
+    pub longest_gap_ns: f64,
 }
 
 /// Percentiles of a distribution, nanoseconds, from an HdrHistogram of 3 digits.

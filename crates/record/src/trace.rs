@@ -62,6 +62,8 @@ pub struct Trace {
     pub core_loop_after_ticks: u64,
     /// What the worker's counters said about its window.
     pub counters: CounterReadings,
+    /// Latencies of its passes; `None` where its role does not ask for them.
+    pub latency: Option<LatencyTrace>,
     /// One entry a lock of the Program that the worker uses, by index.
     pub locks: Vec<LockTrace>,
     /// Steps with no pass completed: the step in which the worker stood when the window closed, if it completed none.
@@ -110,7 +112,7 @@ pub struct QueueDelay {
 }
 
 /// One worker's dealings with one lock inside the window.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LockTrace {
     /// Index into the Program's locks.
     pub lock: u32,
@@ -128,6 +130,38 @@ pub struct LockTrace {
     pub longest_run: u64,
     /// Acquisitions that found the previous owner dead.
     pub owner_died: u64,
+    /// Acquisitions as a reader, of [`LockTrace::acquisitions`].
+    pub shared: u64,
+    /// Sampled holds in order: one acquisition in [`HOLD_SAMPLING`](crate::HOLD_SAMPLING), from owning to releasing.
+    pub holds: Vec<Wait>,
+    /// Turns that contended acquisitions spun, where the lab's own algorithm spins; 0 for the others.
+    pub spins: u64,
+    /// Times the lab's own algorithm slept in the kernel; 0 for the others, whose calls the counter `futex_calls` sees.
+    pub futex_waits: u64,
+    /// Times a reader of a sequence lock read again.
+    pub retries: u64,
+    /// Acquisitions that gave up at their timeout; none of the other figures holds them.
+    pub timeouts: u64,
+    /// Longest stretch of the window without an acquisition by this worker, its edges included.
+    pub longest_gap_ticks: u64,
+}
+
+/// So many passes took that long, to three digits, as an HdrHistogram counts them.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TickCount {
+    /// Length.
+    pub ticks: u64,
+    /// How many.
+    pub count: u64,
+}
+
+/// Latencies of one worker's passes in the window, where its role asks for them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LatencyTrace {
+    /// From a pass's intended start to its end; in a closed loop the intended start is the actual one.
+    pub response: Vec<TickCount>,
+    /// From its actual start to its end.
+    pub service: Vec<TickCount>,
 }
 
 /// One contended wait.

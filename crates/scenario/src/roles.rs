@@ -59,7 +59,7 @@ pub(crate) fn read(context: &mut Context, root: &Table, declared: &Declared<'_>,
         let cpus = table.get("cpus").and_then(|node| cpus(context, node)).unwrap_or(CpuChoice::Spread);
         let after = after(context, table, &name, window);
         let steps = loops::read(context, node, table, &memory, (after, window));
-        roles.push(Role { name, workers: *count, cpus, after, steps });
+        roles.push(Role { threads: 1, period: None, latency: false, name, workers: *count, cpus, after, steps });
     }
     loops::endless_waits(context, root, declared.fields, &roles);
     roles

@@ -20,6 +20,9 @@ const TRIES: u32 = 32;
 /// As [`CompiledLoop::compile`].
 pub fn work_turn_ns() -> Result<f64, CompileError> {
     let program = WorkerProgram {
+        process: 0,
+        period: None,
+        latency: false,
         index: WorkerIndex(0),
         role: 0,
         role_name: "calibration".to_owned(),

@@ -248,11 +248,12 @@ impl Emitter<'_> {
                 let address = self.sum(base, offset);
                 self.call(self.calls.flush, &[address], false);
             }
-            OpKind::Lock { lock } => self.call_with_index(self.calls.lock, *lock),
-            OpKind::Unlock { lock } => self.call_with_index(self.calls.unlock, *lock),
+            OpKind::Lock { lock, .. } => self.call_with_index(self.calls.lock, *lock),
+            OpKind::Unlock { lock, .. } => self.call_with_index(self.calls.unlock, *lock),
             OpKind::Touch { region } => self.call_with_index(self.calls.touch, *region),
             OpKind::Work(time) => self.work(*time, op.step),
             OpKind::Pause => drop(self.call(self.calls.pause, &[], false)),
+            OpKind::Die => {}
             OpKind::Fence => drop(self.builder.ins().fence()),
             OpKind::Yield => drop(self.call(self.calls.yield_now, &[context], false)),
             OpKind::Sleep(time) => {

@@ -37,6 +37,9 @@ mod tests {
         let ops = kinds.into_iter().map(|kind| Op { every: 1, step: 0, kind }).collect();
         let steps = vec![String::new()];
         passes_per_iteration(&WorkerProgram {
+            process: 0,
+            period: None,
+            latency: false,
             index: WorkerIndex(0),
             role: 0,
             role_name: "r".to_owned(),

@@ -109,6 +109,9 @@ pub(crate) fn program(kinds: impl IntoIterator<Item = OpKind>) -> WorkerProgram 
 pub(crate) fn program_every(ops: impl IntoIterator<Item = (u32, OpKind)>) -> WorkerProgram {
     let ops: Vec<Op> = ops.into_iter().zip(0..).map(|((every, kind), step)| Op { every, step, kind }).collect();
     WorkerProgram {
+        process: 0,
+        period: None,
+        latency: false,
         index: WorkerIndex(0),
         role: 0,
         role_name: "role".to_owned(),

@@ -55,7 +55,7 @@ fn words(sick: &Sick) -> Words {
     let writers = elements.iter().map(|e| e.writers.len()).max().unwrap_or(0);
     let how = if writers > 1 { "written by several workers" } else { "written by one worker and used by another" };
     let (are, line) = if elements.len() > 1 { ("are", "their lines move") } else { ("is", "its line moves") };
-    let locks = arm.arm.case.roles.iter().flat_map(|r| &r.steps).any(|s| matches!(s.action, Action::Lock(_)));
+    let locks = arm.arm.case.roles.iter().flat_map(|r| &r.steps).any(|s| matches!(s.action, Action::Lock { .. }));
     let lock = if locks { ", waiting for the lock included" } else { "" };
     let cured = match &cost.gain {
         Some(gain) => format!(" as `{}` does", gain.arm),

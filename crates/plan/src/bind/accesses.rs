@@ -2,8 +2,9 @@
 
 use super::elements::{Elements, elements};
 use super::{BindError, Seat, seats};
+use crate::lock::{Lock, LockKind};
 use crate::placement::Item;
-use crate::scenario::{Case, Field, Lock};
+use crate::scenario::{Case, Field};
 use crate::step::{Action, Step};
 use std::collections::BTreeSet;
 
@@ -95,7 +96,7 @@ fn worker_touches(case: &Case, seat: Seat) -> Result<Vec<Touch<'_>>, BindError> 
 
 fn touched_object(case: &Case, seat: Seat, step: &Step) -> Result<Option<(usize, Elements)>, BindError> {
     Ok(match &step.action {
-        Action::Lock(lock) | Action::Unlock(lock) => Some((case.fields.len() + lock, Elements::One(0))),
+        Action::Lock { lock, .. } | Action::Unlock { lock, .. } => Some((case.fields.len() + lock, Elements::One(0))),
         action => match action.target() {
             Some(target) => Some((target.field, elements(case, seat, step, target)?)),
             None => None,
@@ -112,11 +113,11 @@ fn nominal_ns(case: &Case, action: &Action) -> f64 {
     match action {
         Action::Load(_) | Action::Store(_) | Action::Bump(_) => 0.5,
         Action::Add(_) | Action::Swap(_) | Action::Cas(_) | Action::Post(_) => 2.5,
-        Action::Lock(_) | Action::Unlock(_) => 5.0,
+        Action::Lock { .. } | Action::Unlock { .. } => 5.0,
         Action::Pause | Action::Fence => 20.0,
         Action::Flush(_) => 100.0,
         Action::Wait(_) => 200.0,
-        Action::Yield => 500.0,
+        Action::Yield | Action::Die => 500.0,
         Action::Work(nanos) => nanos.0 as f64,
         Action::Sleep(nanos) => nanos.0 as f64 + TIMER_SLACK_NS,
         Action::Touch(region) => case.regions[*region].pages() as f64 * 2.0,
@@ -130,7 +131,7 @@ fn accesses(action: &Action) -> f64 {
 fn is_atomic(action: &Action) -> bool {
     matches!(
         action,
-        Action::Add(_) | Action::Swap(_) | Action::Cas(_) | Action::Post(_) | Action::Wait(_) | Action::Lock(_)
+        Action::Add(_) | Action::Swap(_) | Action::Cas(_) | Action::Post(_) | Action::Wait(_) | Action::Lock { .. }
     )
 }
 
@@ -141,7 +142,7 @@ fn field_item(field: &Field, element: u32) -> Item {
 }
 
 fn lock_item(lock: &Lock) -> Item {
-    let item = untouched(&lock.name, 0, lock.kind.bytes(), lock.kind.align(), lock.at);
+    let item = untouched(&lock.name, 0, LockKind::BYTES, LockKind::ALIGN, lock.at);
     Item { lock: true, atomic: true, ..item }
 }
 

@@ -13,8 +13,8 @@ fn check_role(case: &Case, role: &Role) -> Result<(), BindError> {
     let mut held: BTreeMap<usize, &Step> = BTreeMap::new();
     for step in &role.steps {
         let (lock, takes) = match step.action {
-            Action::Lock(lock) => (lock, true),
-            Action::Unlock(lock) => (lock, false),
+            Action::Lock { lock, .. } => (lock, true),
+            Action::Unlock { lock, .. } => (lock, false),
             _ => continue,
         };
         let name = &case.locks[lock].name;

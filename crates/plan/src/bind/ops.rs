@@ -46,8 +46,14 @@ impl Resolver<'_> {
             Action::Flush(target) => self.each(step, target, |at| OpKind::Flush { at })?,
             Action::Post(target) => self.word(step, target, |width, at| OpKind::Post { width, at })?,
             Action::Wait(target) => self.word(step, target, |width, at| OpKind::Wait { width, at })?,
-            Action::Lock(lock) => vec![OpKind::Lock { lock: self.memory.lock_index(*lock, self.copy) }],
-            Action::Unlock(lock) => vec![OpKind::Unlock { lock: self.memory.lock_index(*lock, self.copy) }],
+            Action::Lock { lock, shared, timeout } => {
+                let lock = self.memory.lock_index(*lock, self.copy);
+                vec![OpKind::Lock { lock, shared: *shared, timeout: *timeout }]
+            }
+            Action::Unlock { lock, shared } => {
+                vec![OpKind::Unlock { lock: self.memory.lock_index(*lock, self.copy), shared: *shared }]
+            }
+            Action::Die => vec![OpKind::Die],
             Action::Work(nanos) => vec![OpKind::Work(*nanos)],
             Action::Sleep(nanos) => vec![OpKind::Sleep(*nanos)],
             Action::Touch(region) => vec![OpKind::Touch { region: *region as u32 }],

@@ -79,9 +79,9 @@ fn ranges(program: &Program, kind: &OpKind) -> Vec<(u64, u64)> {
         OpKind::Access { width, at, .. } => spread(at, width.bytes()),
         OpKind::Flush { at } => spread(at, 1),
         OpKind::Post { width, at } | OpKind::Wait { width, at } => vec![(*at, width.bytes())],
-        OpKind::Lock { lock } | OpKind::Unlock { lock } => {
+        OpKind::Lock { lock, .. } | OpKind::Unlock { lock, .. } => {
             let lock = &program.locks[*lock as usize];
-            vec![(lock.offset, lock.kind.bytes())]
+            vec![(lock.offset, crate::LockKind::BYTES)]
         }
         _ => Vec::new(),
     }
@@ -91,7 +91,7 @@ fn ranges(program: &Program, kind: &OpKind) -> Vec<(u64, u64)> {
 fn object(case: &Case, worker: &WorkerProgram, step: u32) -> Option<(String, bool)> {
     use crate::step::Action;
     match &case.roles[worker.role as usize].steps[step as usize].action {
-        Action::Lock(lock) | Action::Unlock(lock) => Some((case.locks[*lock].name.clone(), true)),
+        Action::Lock { lock, .. } | Action::Unlock { lock, .. } => Some((case.locks[*lock].name.clone(), true)),
         action => action.target().map(|target| (case.fields[target.field].name.clone(), false)),
     }
 }

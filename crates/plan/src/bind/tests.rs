@@ -73,8 +73,8 @@ fn an_unshared_arm_copies_fields_and_locks_at_the_same_place_in_a_page() {
     assert_eq!((offsets(unshared, 0), offsets(unshared, 1)), (vec![40], vec![40 + 4096]));
     assert_eq!(unshared.locks.iter().map(|lock| lock.offset).collect::<Vec<_>>(), [48, 48 + 4096]);
     let locks = |worker: usize| unshared.workers[worker].ops.iter().map(|op| op.kind.clone()).collect::<Vec<_>>();
-    assert_eq!(locks(1)[0], OpKind::Lock { lock: 1 });
-    assert_eq!(locks(0)[2], OpKind::Unlock { lock: 0 });
+    assert_eq!(locks(1)[0], OpKind::Lock { lock: 1, shared: false, timeout: None });
+    assert_eq!(locks(0)[2], OpKind::Unlock { lock: 0, shared: false });
     assert_eq!(unshared.area_bytes, 4096 + 96);
     assert_eq!(unshared.layout, program(&bound, "packed").layout);
 }
@@ -97,7 +97,7 @@ fn a_lock_that_no_role_takes_is_not_placed() {
     let bound = bound(&scene);
     let packed = program(&bound, "packed");
     assert_eq!(packed.locks.iter().map(|lock| lock.name.as_str()).collect::<Vec<_>>(), ["m"]);
-    assert_eq!(packed.workers[0].ops[0].kind, OpKind::Lock { lock: 0 });
+    assert_eq!(packed.workers[0].ops[0].kind, OpKind::Lock { lock: 0, shared: false, timeout: None });
     assert_eq!(packed.layout.placed.len(), 1);
 }
 
