@@ -79,7 +79,8 @@ pub(super) fn mutex() -> Run {
         masked: 0,
         hold_ns: None,
         by_worker: Vec::new(),
-        ..lock(99_123_456, 0), ..Default::default() }];
+        ..lock(99_123_456, 0)
+    }];
     run.arms[1].locks[0].waits_lost = 3;
     run.arms[1].locks[0].owner_died = 1;
     run
