@@ -422,7 +422,7 @@ mod tests {
             waits_lost: 1,
             handoffs: 7,
             longest_run: 9,
-            owner_died: 0,
+            ..LockTrace::default()
         });
         let lock = &observe("m", 0, &twin_lock_program(), &traces, CLOCK)[0].locks[0];
         assert_eq!((lock.lock.as_str(), lock.acquisitions, lock.contended, lock.waits_lost), ("m", 100, 5, 1));

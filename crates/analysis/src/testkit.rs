@@ -121,6 +121,7 @@ pub(crate) fn steady_trace(worker: u32, ns_per_op: f64, clock: TickRate) -> Trac
         read_distance_ticks: ticks(20_000.0),
         read_cost_ticks: ticks(20.0) as f64,
         blocked_ticks: 0,
+        latency: None,
         queue_delays: Vec::new(),
         queue_delays_lost: 0,
         transfer_before_ticks: Some(54.0 * clock.ticks_per_ns),
