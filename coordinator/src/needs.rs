@@ -63,7 +63,7 @@ fn counter(metric: &Metric) -> Option<&str> {
 
 fn by_processor(selection: &Selection, name: &str) -> bool {
     let own = plan::event::COUNTERS.iter().any(|(known, by)| *known == name && *by == CountedBy::Processor);
-    own || selection.events().iter().any(|event| event.name == name && event.counted_by == "processor")
+    own || selection.events().iter().any(|event| event.name == name && event.counted_by == CountedBy::Processor)
 }
 
 #[cfg(test)]

@@ -268,10 +268,7 @@ fn event(name: &str, counted_by: CountedBy) -> CountedEvent {
         event: Some(name.replace('_', "-")),
         counts: format!("what the kernel's {name} counts"),
         source: "perf_event_open(2)".to_owned(),
-        counted_by: match counted_by {
-            CountedBy::Processor => "processor".to_owned(),
-            CountedBy::Kernel => "kernel".to_owned(),
-        },
+        counted_by,
         cpus: "0-1".to_owned(),
     }
 }

@@ -4,9 +4,9 @@ use crate::{Findings, SLICE_US, analyse};
 use plan::TickRate;
 use plan::step::{Action, Element, Step, Target};
 use plan::{
-    Arm, ArmKind, Bound, BoundArm, Case, Count, Cpu, CpuChoice, CpuId, Field, Layout, Lock, LockKind, Measure, Nanos,
-    Placed, PlacedLock, Placement, Plan, Program, Repetitions, Role, Strategy, Topology, Width, WorkerIndex,
-    WorkerProgram,
+    Arm, ArmKind, Bound, BoundArm, Case, Count, CountedBy, Cpu, CpuChoice, CpuId, Field, Layout, Lock, LockKind,
+    Measure, Nanos, Placed, PlacedLock, Placement, Plan, Program, Repetitions, Role, Strategy, Topology, Width,
+    WorkerIndex, WorkerProgram,
 };
 use record::{CountedEvent, LockObservation, Observation, Slice, Trace};
 
@@ -178,14 +178,14 @@ pub(crate) fn lock_observation(lock: &str, acquisitions: u64, kept: &[u64], all:
 }
 
 /// What stands behind a counter's name on CPUs 0 and 1.
-pub(crate) fn counted_event(name: &str, shown: &str, counted_by: &str) -> CountedEvent {
+pub(crate) fn counted_event(name: &str, shown: &str, counted_by: CountedBy) -> CountedEvent {
     CountedEvent {
         name: name.into(),
         shown: shown.into(),
         event: None,
         counts: format!("what {name} counts"),
         source: "a manual".into(),
-        counted_by: counted_by.into(),
+        counted_by,
         cpus: "0-1".into(),
     }
 }

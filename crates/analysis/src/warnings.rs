@@ -310,7 +310,10 @@ mod tests {
 
     fn warned(readings: &[(&str, Reading)]) -> Vec<Warning> {
         let mut bench = Bench::new(&["packed", "padded-64"]);
-        bench.events = vec![counted_event("r01d1", "r01d1", "processor"), counted_event("my_tracepoint", "", "kernel")];
+        bench.events = vec![
+            counted_event("r01d1", "r01d1", plan::CountedBy::Processor),
+            counted_event("my_tracepoint", "", plan::CountedBy::Kernel),
+        ];
         bench.run(6, |_, _| 2.0);
         for o in &mut bench.observations {
             o.counters.extend(readings.iter().map(|(name, reading)| ((*name).to_owned(), reading.clone())));

@@ -74,7 +74,7 @@ fn every_counter_of_the_processor_has_exactly_one_choice_in_order() {
         assert_eq!(orders, wanted, "{machine}, CPU {cpu}");
         let told: Vec<&str> = chosen.events.iter().map(|event| event.name.as_str()).filter(by_processor).collect();
         assert_eq!(told, wanted, "{machine}, CPU {cpu}");
-        for event in chosen.events.iter().filter(|event| event.counted_by == "processor") {
+        for event in chosen.events.iter().filter(|event| event.counted_by == CountedBy::Processor) {
             assert!(!event.shown.is_empty() && !event.counts.is_empty() && !event.source.is_empty(), "{event:?}");
         }
     }

@@ -6,8 +6,11 @@ mod parse;
 pub use list::{EVENTS_MAX, check_list, countable};
 pub use parse::EventSpecError;
 
-/// Who counts.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+use serde::{Deserialize, Serialize};
+
+/// Who counts; in JSON `processor` or `kernel`.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum CountedBy {
     /// The processor's performance-monitoring unit.
     Processor,

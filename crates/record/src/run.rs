@@ -2,6 +2,7 @@
 
 use crate::observation::Observation;
 use crate::reading::Reading;
+use plan::CountedBy;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -135,8 +136,8 @@ pub struct CountedEvent {
     pub counts: String,
     /// Where that is written down: a manual, a source file, an address.
     pub source: String,
-    /// `processor` or `kernel`.
-    pub counted_by: String,
+    /// Who counts it.
+    pub counted_by: CountedBy,
     /// The CPUs of this kind of core among those asked, as the kernel writes lists: `0-3,8`.
     pub cpus: String,
 }

@@ -306,8 +306,8 @@ mod tests {
 
     fn diagnosed(mut bench: Bench, read: impl Fn(&mut Observation)) -> Diagnosis {
         bench.events = vec![
-            counted_event("l1d_load_misses", "L1D requests to L2", "processor"),
-            counted_event("transfers_local", "fills: other CCX, near", "processor"),
+            counted_event("l1d_load_misses", "L1D requests to L2", plan::CountedBy::Processor),
+            counted_event("transfers_local", "fills: other CCX, near", plan::CountedBy::Processor),
         ];
         bench.run(10, |arm, _| if arm == "packed" || arm == "control" { 23.0 } else { 2.3 });
         bench.observations.iter_mut().for_each(|o| o.passes = 1_000_000);
@@ -404,7 +404,7 @@ mod tests {
         let mut bench = Bench::new(&["packed", "padded-64"]);
         let event = |name: &str, text: &str| record::CountedEvent {
             event: Some(text.into()),
-            ..counted_event(name, name, "processor")
+            ..counted_event(name, name, plan::CountedBy::Processor)
         };
         bench.events = vec![event("transfers_remote", "armv8_pmuv3_0/event=0x31/")];
         bench.run(10, |arm, _| if arm == "packed" || arm == "control" { 23.0 } else { 2.3 });

@@ -3,6 +3,7 @@
 use super::asked::{Answers, Kind};
 use crate::{Finding, Spoils};
 use host::Root;
+use plan::CountedBy::{self, Kernel, Processor};
 use record::{CountedEvent, Reading};
 use std::collections::BTreeMap;
 
@@ -15,10 +16,6 @@ const FREE_COUNTERS: &str = "end other profilers, and sudo sysctl kernel.nmi_wat
 /// What is lost where no processor counts, whatever the reason.
 const WITHOUT: &str = "cache misses cannot be counted; times, verdicts and the kernel's own counts do \
                        not need it";
-
-/// Who counts, as [`CountedEvent::counted_by`] spells it.
-const PROCESSOR: &str = "processor";
-const KERNEL: &str = "kernel";
 
 /// The counters of one sort on one kind of core.
 struct Tally<'a> {
@@ -37,7 +34,7 @@ fn answers(kinds: &[Kind]) -> impl Iterator<Item = (&Kind, &Answers)> {
     kinds.iter().filter_map(|kind| Some((kind, kind.answers.as_ref().ok()?)))
 }
 
-fn tallies<'a>(kinds: &'a [Kind], counted_by: &str) -> Vec<Tally<'a>> {
+fn tallies<'a>(kinds: &'a [Kind], counted_by: CountedBy) -> Vec<Tally<'a>> {
     let of = |(kind, answers): (&'a Kind, &'a Answers)| {
         let mut tally = Tally { cpus: &kind.cpus, counted: Vec::new(), not: Vec::new() };
         for event in kind.events.iter().filter(|event| event.counted_by == counted_by) {
@@ -59,12 +56,12 @@ fn may_not(tally: &Tally<'_>) -> bool {
 
 /// Whether anything was counted that the processor counts.
 fn counts(kinds: &[Kind]) -> bool {
-    tallies(kinds, PROCESSOR).iter().any(|tally| !tally.counted.is_empty())
+    tallies(kinds, Processor).iter().any(|tally| !tally.counted.is_empty())
 }
 
 /// Whether perf let this process count anything at all; `None` where it was not tried.
 pub(super) fn perf_counts(kinds: &[Kind]) -> Option<bool> {
-    let mut tallies = [PROCESSOR, KERNEL].into_iter().flat_map(|by| tallies(kinds, by)).peekable();
+    let mut tallies = [Processor, Kernel].into_iter().flat_map(|by| tallies(kinds, by)).peekable();
     tallies.peek()?;
     Some(tallies.any(|tally| !tally.counted.is_empty()))
 }
@@ -81,7 +78,7 @@ pub(super) fn pmu(root: &Root, kinds: &[Kind]) -> Finding {
     match (counts(kinds), names.is_empty()) {
         (true, false) => Finding::ok("pmu", format!("{names}, and counts"), why),
         (true, true) => Finding::ok("pmu", "counts, though /sys names none", why),
-        (false, false) if tallies(kinds, PROCESSOR).iter().any(may_not) => {
+        (false, false) if tallies(kinds, Processor).iter().any(may_not) => {
             Finding::ok("pmu", format!("{names}, closed to this process"), why)
         }
         (false, false) => {
@@ -102,8 +99,8 @@ fn absent(root: &Root) -> String {
 /// The processor's events in one line.
 pub(super) fn hardware_events(root: &Root, kinds: &[Kind]) -> Finding {
     let why = "what the processor counted tells the cause of a time";
-    let found = summary("hardware_events", kinds, PROCESSOR, why);
-    let refused = tallies(kinds, PROCESSOR).iter().any(may_not);
+    let found = summary("hardware_events", kinds, Processor, why);
+    let refused = tallies(kinds, Processor).iter().any(may_not);
     match (counts(kinds), core_units(root).is_empty()) {
         (true, _) => found,
         (false, false) => found.spoiling(Spoils::HardwareCounts),
@@ -118,11 +115,11 @@ pub(super) fn hardware_events(root: &Root, kinds: &[Kind]) -> Finding {
 /// The kernel's events in one line.
 pub(super) fn kernel_events(kinds: &[Kind]) -> Finding {
     let why = "context switches, faults and the kernel's other counts tell a slow layout from a disturbed worker";
-    summary("kernel_events", kinds, KERNEL, why)
+    summary("kernel_events", kinds, Kernel, why)
 }
 
 /// Missing where nothing counts or a kind of core lacks some; a warning where this process or the moment is the cause.
-fn summary(name: &str, kinds: &[Kind], counted_by: &str, why: &str) -> Finding {
+fn summary(name: &str, kinds: &[Kind], counted_by: CountedBy, why: &str) -> Finding {
     let tallies = tallies(kinds, counted_by);
     if tallies.is_empty() {
         let untried = kinds.iter().find_map(|kind| kind.answers.as_ref().err());
@@ -198,7 +195,7 @@ fn cure(reading: &Reading) -> Option<&str> {
 /// A line for each event that the processor counts, with what it counts on this processor.
 pub(super) fn each_event(kinds: &[Kind]) -> Vec<Finding> {
     let mut by_name: Vec<(&str, Vec<(&str, &CountedEvent)>)> = Vec::new();
-    for tally in &tallies(kinds, PROCESSOR) {
+    for tally in &tallies(kinds, Processor) {
         for (event, _) in &tally.counted {
             match by_name.iter_mut().find(|(name, _)| *name == event.name) {
                 Some((_, events)) => events.push((tally.cpus, event)),
@@ -224,7 +221,7 @@ pub(super) fn each_event(kinds: &[Kind]) -> Vec<Finding> {
 /// Whether the processor's events have to take turns; no check where it counts none.
 pub(super) fn counter_groups(kinds: &[Kind]) -> Option<Finding> {
     let groups = answers(kinds).map(|(_, answers)| answers.hardware_groups).max().filter(|groups| *groups > 0)?;
-    let readings = || tallies(kinds, PROCESSOR).into_iter().flat_map(|tally| tally.counted);
+    let readings = || tallies(kinds, Processor).into_iter().flat_map(|tally| tally.counted);
     let ratio = |reading: &Reading| match reading {
         Reading::Scaled { ratio, .. } => *ratio,
         _ => 1.0,
@@ -239,7 +236,7 @@ pub(super) fn counter_groups(kinds: &[Kind]) -> Option<Finding> {
         (_, true) => format!("{groups} groups take turns, each from {:.0} % of the time", least * 100.0),
     };
     let never_ran = |tally: &Tally<'_>| tally.not.iter().any(|(_, reading)| **reading == Reading::NotScheduled);
-    let never = tallies(kinds, PROCESSOR).iter().any(never_ran);
+    let never = tallies(kinds, Processor).iter().any(never_ran);
     Some(if never || groups == 1 && least < 1.0 {
         Finding::warn("counter_groups", seen, why).cured_by(FREE_COUNTERS)
     } else {

@@ -127,8 +127,9 @@ mod tests {
 
     #[test]
     fn a_filter_matters_where_nothing_counts() {
-        let with =
-            |reading: Reading| vec![super::super::events::test_kind("0", &[("task_clock", "kernel", reading)], 0)];
+        let with = |reading: Reading| {
+            vec![super::super::events::test_kind("0", &[("task_clock", plan::CountedBy::Kernel, reading)], 0)]
+        };
         let counts = with(Reading::Counted { value: 1 });
         let denied = with(Reading::Denied { why: "w".into(), cure: "c".into() });
         assert_eq!((filtered(Some("2"), &counts), filtered(Some("2"), &denied)), (Ok, Warn));
