@@ -37,6 +37,8 @@ pub(crate) struct Recorder {
     gap_floor_ticks: u64,
     long_blocking_ticks: u64,
     counters: Counters,
+    /// When what is taken was noted: first, and last.
+    noted: (Option<u64>, Option<u64>),
     schedstat: Schedstat,
 
     open_ticks: u64,
@@ -85,6 +87,7 @@ pub(crate) struct Recorded {
     pub(crate) read_cost_ticks: f64,
     pub(crate) blocked_ticks: u64,
     pub(crate) queue_delays: Vec<QueueDelay>,
+    pub(crate) noted_ticks: Option<u64>,
     pub(crate) counters: record::CounterReadings,
 }
 
@@ -98,6 +101,7 @@ impl Recorder {
             gap_floor_ticks: rate.ticks(GAP_FLOOR_NS),
             long_blocking_ticks: rate.ticks(LONG_BLOCKING_NS),
             counters: Counters::open(orders),
+            noted: (None, None),
             schedstat: Schedstat::open(),
             open_ticks: 0,
             close_ticks: 0,
@@ -165,6 +169,10 @@ impl Recorder {
 
     /// Notes what is taken from this worker's CPU and cgroup: once before the warm-up, once after all have left.
     pub(crate) fn around(&mut self) {
+        match &mut self.noted {
+            (first @ None, _) => *first = Some(ticks()),
+            (Some(_), last) => *last = Some(ticks()),
+        }
         self.counters.around();
     }
 
@@ -330,6 +338,7 @@ impl Recorder {
             read_cost_ticks: self.read_cost_ticks,
             blocked_ticks: self.blocked_ticks,
             queue_delays: self.queue_delays,
+            noted_ticks: self.noted.1.zip(self.noted.0).map(|(last, first)| last.saturating_sub(first)),
             counters: self.counters.read(),
         }
     }
@@ -510,6 +519,19 @@ mod tests {
         assert_eq!((recorded.passes, recorded.span_ticks), (3, 600_000));
         let distance = recorded.read_distance_ticks;
         assert!((590_000..=610_000).contains(&distance), "{distance}: of the work alone");
+    }
+
+    #[test]
+    fn the_stretch_of_what_is_taken_lies_around_the_window() {
+        let noted_around = |times: u32| {
+            let (mut recorder, ..) = recorder();
+            let start = ticks();
+            (0..times).for_each(|_| recorder.around());
+            let (recorded, passed) = (recorder.finish(), ticks() - start);
+            recorded.noted_ticks.inspect(|noted| assert!((1..=passed).contains(noted), "{noted} of {passed}"))
+        };
+        assert_eq!([0, 1].map(noted_around), [None, None], "one note is no stretch");
+        assert!(noted_around(2).is_some());
     }
 
     #[test]

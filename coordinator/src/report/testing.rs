@@ -505,6 +505,7 @@ fn observation(
         lost_ns: 1_500_000.125,
         blocked_ns: 0.0,
         window_ns: 100_000_123.4,
+        noted_ns: Some(121_000_456.7),
         ns_per_op,
         slice_ns_per_op: Vec::new(),
         transfer_before_ns: Some(57.1),

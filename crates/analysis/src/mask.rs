@@ -77,6 +77,7 @@ pub fn observe(arm: &str, block: u32, program: &Program, traces: &[Trace], clock
             lost_ns: share.lost_ns,
             blocked_ns: clock.ns(trace.blocked_ticks),
             window_ns: clock.ns(trace.span_ticks + trace.work_ticks.saturating_sub(trace.open_ticks)),
+            noted_ns: trace.noted_ticks.map(|ticks| clock.ns(ticks)),
             ns_per_op: share.ns_per_op,
             slice_ns_per_op: share.slice_ns_per_op,
             transfer_before_ns: probes.transfer_ns.0,

@@ -50,6 +50,34 @@ pub const COUNTERS: [(&str, CountedBy); 27] = [
     ("throttled_ns", CountedBy::Kernel),
 ];
 
+/// What a counter is a count of, and so which readings add up.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// The worker's thread, in its window: the readings of all workers add up.
+    Thread,
+    /// The worker's CPU: workers that share it read the same time twice.
+    Cpu,
+    /// The cgroup of all workers, added up over its CPUs: each of them reads the whole.
+    Cgroup,
+}
+
+impl Scope {
+    /// Whether the reading is of the warm-up and the window together: what is not the thread's own is read from files,
+    /// which inside the window would disturb it.
+    pub fn spans_warm_up(self) -> bool {
+        self != Scope::Thread
+    }
+}
+
+/// The scope of a counter; an event of the user's is counted on the thread.
+pub fn scope(name: &str) -> Scope {
+    match name {
+        "stolen_ns" => Scope::Cpu,
+        "throttled_ns" => Scope::Cgroup,
+        _ => Scope::Thread,
+    }
+}
+
 /// Whether `name` is one of [`COUNTERS`].
 pub fn is_counter(name: &str) -> bool {
     COUNTERS.iter().any(|(known, _)| *known == name)
@@ -118,4 +146,18 @@ pub struct Modes {
     pub user: bool,
     /// `:k` was written.
     pub kernel: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{COUNTERS, Scope, scope};
+
+    #[test]
+    fn what_is_not_the_thread_s_own_is_told_apart() {
+        let scopes = COUNTERS.iter().map(|(name, _)| (*name, scope(name)));
+        let wider: Vec<_> = scopes.filter(|(_, scope)| *scope != Scope::Thread).collect();
+        assert_eq!(wider, [("stolen_ns", Scope::Cpu), ("throttled_ns", Scope::Cgroup)]);
+        assert!(wider.iter().all(|(_, scope)| scope.spans_warm_up()));
+        assert!(!scope("cycles").spans_warm_up() && scope("my_own") == Scope::Thread);
+    }
 }

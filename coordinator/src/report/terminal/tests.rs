@@ -127,7 +127,7 @@ fn a_count_that_could_not_be_taken_is_never_zero() {
     let shown = flat(&page);
     for reason in [
         "[1] on a counter for 63 % of the window, scaled up",
-        "[2] opened, but the kernel never gave it a counter",
+        "[2] open, but never on a counter",
         "[3] not permitted: perf_event_paranoid is 4; cure: sudo sysctl kernel.perf_event_paranoid=2",
         "[4] counted, but no pass to divide it by",
         "[5] this run has no reading of it",

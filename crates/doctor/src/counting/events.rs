@@ -10,9 +10,6 @@ use std::collections::BTreeMap;
 /// Names that fit into one line of the screen beside the figures; the sentence behind it has all.
 const NAMED: usize = 2;
 
-const NEVER_RAN: &str = "never got onto a counter here: others hold them (a profiler, the NMI watchdog)";
-const FREE_COUNTERS: &str = "end other profilers, and sudo sysctl kernel.nmi_watchdog=0";
-
 /// What is lost where no processor counts, whatever the reason.
 const WITHOUT: &str = "cache misses cannot be counted; times, verdicts and the kernel's own counts do \
                        not need it";
@@ -139,7 +136,7 @@ fn summary(name: &str, kinds: &[Kind], counted_by: CountedBy, why: &str) -> Find
     } else {
         Finding::missing(name, seen, why)
     };
-    match refused().find_map(|(_, reading)| cure(reading)) {
+    match refused().find_map(|(_, reading)| reading.cure()) {
         Some(cure) => found.cured_by(cure),
         None => found,
     }
@@ -164,7 +161,7 @@ fn seen(tally: &Tally<'_>, one_of_several: bool) -> String {
 fn reasons(tallies: &[Tally<'_>]) -> String {
     let mut by_reason: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (name, reading) in tallies.iter().flat_map(|tally| &tally.not) {
-        let names = by_reason.entry(reason(reading)).or_default();
+        let names = by_reason.entry(reading.why().unwrap_or_default()).or_default();
         if !names.contains(name) {
             names.push(name);
         }
@@ -174,22 +171,6 @@ fn reasons(tallies: &[Tally<'_>]) -> String {
         if all { reason.to_owned() } else { format!("{}: {reason}", names.join(", ")) }
     };
     by_reason.into_iter().map(written).collect::<Vec<_>>().join("; ")
-}
-
-fn reason(reading: &Reading) -> &str {
-    match reading {
-        Reading::Unsupported { why } | Reading::Denied { why, .. } => why,
-        Reading::NotScheduled => NEVER_RAN,
-        Reading::Counted { .. } | Reading::Scaled { .. } => "",
-    }
-}
-
-fn cure(reading: &Reading) -> Option<&str> {
-    match reading {
-        Reading::Denied { cure, .. } => Some(cure),
-        Reading::NotScheduled => Some(FREE_COUNTERS),
-        _ => None,
-    }
 }
 
 /// A line for each event that the processor counts, with what it counts on this processor.
@@ -238,7 +219,7 @@ pub(super) fn counter_groups(kinds: &[Kind]) -> Option<Finding> {
     let never_ran = |tally: &Tally<'_>| tally.not.iter().any(|(_, reading)| **reading == Reading::NotScheduled);
     let never = tallies(kinds, Processor).iter().any(never_ran);
     Some(if never || groups == 1 && least < 1.0 {
-        Finding::warn("counter_groups", seen, why).cured_by(FREE_COUNTERS)
+        Finding::warn("counter_groups", seen, why).cured_by(Reading::NotScheduled.cure().unwrap_or_default())
     } else {
         Finding::ok("counter_groups", seen, why)
     })
