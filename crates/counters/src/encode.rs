@@ -10,7 +10,7 @@ use crate::software::no_tracepoint;
 use host::{Pmu, Root, TracepointError};
 use plan::event::Term;
 use plan::{CpuId, EventForm, EventSpec};
-use record::Reading;
+use record::{NO_PMU, Reading};
 
 /// Position of the PMU's type in a generic event's `config` (PERF_PMU_TYPE_SHIFT in `linux/perf_event.h`). If it were
 /// wrong, a hybrid machine would refuse the events or count other ones.
@@ -189,7 +189,7 @@ impl Here<'_> {
                 Some("unnamed") => ": its hypervisor passes none through".to_owned(),
                 Some(hypervisor) => format!(": its hypervisor, {hypervisor}, passes none through"),
             };
-            return format!("this machine exposes no hardware PMU (no /sys/bus/event_source/devices/{name}){by}");
+            return format!("{NO_PMU} (no /sys/bus/event_source/devices/{name}){by}");
         }
         let names = host::pmu_names(self.root);
         let near = plan::nearest(name, &names).map_or(String::new(), |near| format!("; the nearest is `{near}`"));

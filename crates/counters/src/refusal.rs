@@ -4,7 +4,7 @@ use crate::event::Event;
 use crate::names::{self, Generic, TRACEPOINT};
 use host::{Privileges, Root};
 use nix::errno::Errno;
-use record::Reading;
+use record::{NO_PMU, Reading};
 
 /// The highest paranoid level at which an unprivileged process may count itself in user mode alone, and with the kernel
 /// (`Documentation/admin-guide/sysctl/kernel.rst`). Levels above 2 exist in distributions' kernels only.
@@ -94,10 +94,10 @@ fn missing(event: &Event, has_pmu: bool, said: &str, setting: &Setting) -> Strin
         );
     }
     match setting.hypervisor.as_deref() {
-        None => format!("this machine exposes no hardware PMU ({said})"),
-        Some("unnamed") => format!("this machine exposes no hardware PMU ({said}): its hypervisor passes none through"),
+        None => format!("{NO_PMU} ({said})"),
+        Some("unnamed") => format!("{NO_PMU} ({said}): its hypervisor passes none through"),
         Some(name) => {
-            format!("this machine exposes no hardware PMU ({said}): its hypervisor, {name}, passes none through")
+            format!("{NO_PMU} ({said}): its hypervisor, {name}, passes none through")
         }
     }
 }
@@ -161,7 +161,7 @@ fn filtered_out(said: &str) -> Reading {
 
 #[cfg(test)]
 mod tests {
-    use super::{Setting, reading};
+    use super::{Setting, lost, reading};
     use crate::event::Event;
     use crate::fake::events;
     use nix::errno::Errno;
@@ -238,6 +238,13 @@ mod tests {
                 assert!(why.contains(&format!("{errno:?}")), "{why}");
             }
         }
+    }
+
+    #[test]
+    fn a_missing_pmu_is_known_by_its_reason_and_nothing_else_is_taken_for_it() {
+        let told = |errno, has_pmu| reading(&event("cycles"), errno, has_pmu, &Setting::default()).lacks_pmu();
+        assert!(told(Errno::ENOENT, false));
+        assert!(!told(Errno::ENOENT, true) && !told(Errno::ENOSYS, false) && !lost(Errno::EIO).lacks_pmu());
     }
 
     #[test]
