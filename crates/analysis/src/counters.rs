@@ -1,7 +1,7 @@
 //! Counters summed over workers and repetitions, with missing never taken for zero.
 //!
-//! What adds up goes by the counter's [scope]: a thread's counts are its own, but workers that share a CPU read the same
-//! stolen time, and all workers of a repetition the same throttled time.
+//! What adds up goes by the counter's [scope]: a thread's counts are its own, but workers that share a CPU read the
+//! same stolen time, and all workers of a repetition the same throttled time.
 
 use plan::event::{Scope, scope};
 use record::{CounterSummary, Measured, Observation, Reading};
@@ -65,7 +65,8 @@ fn badness(reading: &Reading) -> u8 {
     }
 }
 
-/// One counter over some workers' windows; of what [spans the warm-up](Scope::spans_warm_up), the windows' part by time.
+/// One counter over some workers' windows; per pass, of what [spans the warm-up](Scope::spans_warm_up), the windows'
+/// part by time.
 pub(crate) fn measured(workers: &[&Observation], counter: &str) -> Measured {
     let reading = total(apart(workers, counter));
     let passes: u64 = workers.iter().map(|o| o.passes).sum();

@@ -106,8 +106,8 @@ fn throttled(view: &View) -> Option<Warning> {
     let hit = |o: &&Observation| o.counters.get("throttled_ns").and_then(Reading::value).is_some_and(|ns| ns > 0);
     let repetitions: BTreeSet<_> = view.observations.iter().filter(hit).map(|o| (&o.arm, o.block)).collect();
     let text = format!(
-        "the cgroup's CPU quota stopped its processes for {} of the workers' warm-up and windows, in {}: what was measured \
-         there is the quota",
+        "the cgroup's CPU quota stopped its processes for {} of the workers' warm-up and windows, in {}: what was \
+         measured there is the quota",
         at_least_a_trace(share),
         count(repetitions.len(), "repetition")
     );
@@ -195,9 +195,9 @@ fn unsupported(view: &View, found: &[Uncounted]) -> Option<Warning> {
     warning("counters_unsupported", text, advice)
 }
 
-/// Where no event of the processor could be counted in any window, for want of a PMU: one warning for all of them, which
-/// are taken out of `found`. A few may be none of this processor's anyway; where most lack for another reason (a sandbox, a
-/// failed read), it is not the PMU that is missing.
+/// Where no event of the processor could be counted in any window, for want of a PMU: one warning for all of them,
+/// which are taken out of `found`. A few may be none of this processor's anyway; where most lack for another reason (a
+/// sandbox, a failed read), it is not the PMU that is missing.
 fn no_pmu(view: &View, found: &mut Vec<Uncounted>) -> Option<Warning> {
     let processor = |name: &str| view.events.by_processor(name) && plan::event::is_counter(name);
     let all: BTreeSet<&str> =

@@ -343,11 +343,11 @@ pub struct CounterSummary {
 /// A measured count.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
-    /// The reading, summed over workers and repetitions (what several read of [one thing](plan::event::Scope) once); the
-    /// worst state of them all.
+    /// The reading, summed over workers and repetitions (what several read of [one thing](plan::event::Scope) once);
+    /// the worst state of them all.
     #[serde(flatten)]
     pub reading: Reading,
-    /// Events a pass; of a count that [spans the warm-up](plan::event::Scope::spans_warm_up), the window's part by time.
+    /// Events a pass; of what [spans the warm-up](plan::event::Scope::spans_warm_up), the window's part by time.
     pub per_op: Option<f64>,
     /// Events a second of the stretch that is counted, over the role's workers.
     pub per_second: Option<f64>,

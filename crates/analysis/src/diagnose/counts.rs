@@ -447,8 +447,8 @@ mod tests {
         let value = |name: &str| row(&found, &format!("{name} per pass of `counter` in `packed`")).value;
         assert_eq!([value("transfers_local"), value("transfers_write")], [Some(0.9), Some(0.8)]);
         assert!(found.evidence.iter().all(|e| !e.name.contains(" + ")), "no sum: {:#?}", found.evidence);
-        let said = "Counted: transfers of lines (fills: other CCX, near), 0.900 a pass, none in `solo:counter`; transfers \
-                    of lines by writes (transfers write), 0.800 a pass, none in `solo:counter`.";
+        let said = "Counted: transfers of lines (fills: other CCX, near), 0.900 a pass, none in `solo:counter`; \
+                    transfers of lines by writes (transfers write), 0.800 a pass, none in `solo:counter`.";
         assert!(found.text.ends_with(said), "{}", found.text);
     }
 
