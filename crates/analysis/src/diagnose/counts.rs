@@ -16,7 +16,8 @@ use record::{Evidence, Reading};
 
 /// Counts of lines that came from other cores' caches, as far as the processor tells. A line arrives by one of these
 /// ways, so they add up, but see [`Arms::adds_up`].
-const TRANSFERS: [&str; 4] = ["transfers_cluster", "transfers_local", "transfers_remote", "transfers_write"];
+const TRANSFERS: [&str; 5] =
+    ["transfers_cluster", "transfers_local", "transfers_remote", "transfers_write", "transfers_write_remote"];
 
 /// Counts that rise where a line is fetched again; which of them do depends on the processor.
 const MISSES: [&str; 3] = ["l1d_load_misses", "llc_load_misses", "cache_misses"];
