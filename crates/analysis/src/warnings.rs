@@ -341,7 +341,7 @@ mod tests {
         readings.push(("task_clock", Reading::Counted { value: 1 }));
         let found = warned(&readings);
         assert_eq!(found.len(), 1, "{found:?}");
-        let text = "none of the 16 events of the processor can be counted: this machine exposes no hardware PMU";
+        let text = "none of the 17 events of the processor can be counted: this machine exposes no hardware PMU";
         assert_eq!((found[0].id.as_str(), found[0].text.as_str()), ("no_pmu", text));
 
         readings.push(("r01d1", none()));

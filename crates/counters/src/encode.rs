@@ -6,11 +6,12 @@ mod tests;
 
 use crate::event::Attr;
 use crate::names::{self, CACHE, Generic, HARDWARE, RAW, TRACEPOINT};
+use crate::refusal;
 use crate::software::no_tracepoint;
 use host::{Pmu, Root, TracepointError};
 use plan::event::Term;
 use plan::{CpuId, EventForm, EventSpec};
-use record::{NO_PMU, Reading};
+use record::Reading;
 
 /// Position of the PMU's type in a generic event's `config` (PERF_PMU_TYPE_SHIFT in `linux/perf_event.h`). If it were
 /// wrong, a hybrid machine would refuse the events or count other ones.
@@ -179,17 +180,13 @@ impl Here<'_> {
     }
 
     fn no_such_pmu(&self, name: &str) -> String {
-        if name == "cpu" || name.starts_with("cpu_") || name.starts_with("armv") {
-            let by = match host::hypervisor(self.root).as_deref() {
-                _ if !self.cores.is_empty() => {
-                    let names: Vec<&str> = self.cores.iter().map(|pmu| pmu.name.as_str()).collect();
-                    return format!("this machine's cores have no PMU `{name}`; theirs are {}", names.join(", "));
-                }
-                None => String::new(),
-                Some("unnamed") => ": its hypervisor passes none through".to_owned(),
-                Some(hypervisor) => format!(": its hypervisor, {hypervisor}, passes none through"),
-            };
-            return format!("{NO_PMU} (no /sys/bus/event_source/devices/{name}){by}");
+        if host::is_core_pmu(name) {
+            if self.cores.is_empty() {
+                let seen = format!("no /sys/bus/event_source/devices/{name}");
+                return refusal::no_pmu(&seen, host::hypervisor(self.root).as_ref());
+            }
+            let names: Vec<&str> = self.cores.iter().map(|pmu| pmu.name.as_str()).collect();
+            return format!("this machine's cores have no PMU `{name}`; theirs are {}", names.join(", "));
         }
         let names = host::pmu_names(self.root);
         let near = plan::nearest(name, &names).map_or(String::new(), |near| format!("; the nearest is `{near}`"));

@@ -5,7 +5,6 @@ use crate::kernel::Kernel;
 use crate::open::{self, CountedGroup};
 use crate::pmu::Pmu;
 use crate::selection::{Order, Orders};
-use crate::software;
 
 /// One instance of each event that the kernel counts, open on the thread that made it and never enabled.
 ///
@@ -32,7 +31,7 @@ impl Held {
         let mut events: Vec<Event> = Vec::new();
         for order in orders.iter().flat_map(|of| &of.orders) {
             match order {
-                Order::Count(event) if software::is_kernel_s(event) => {
+                Order::Count(event) if !event.is_hardware() => {
                     if !events.iter().any(|known| known.attr == event.attr) {
                         events.push(event.clone());
                     }

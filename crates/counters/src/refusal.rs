@@ -2,14 +2,9 @@
 
 use crate::event::Event;
 use crate::names::{self, Generic, TRACEPOINT};
-use host::{Privileges, Root};
+use host::{Hypervisor, PARANOID_KERNEL, PARANOID_USER, Privileges, Root};
 use nix::errno::Errno;
 use record::{NO_PMU, Reading};
-
-/// The highest paranoid level at which an unprivileged process may count itself in user mode alone, and with the kernel
-/// (`Documentation/admin-guide/sysctl/kernel.rst`). Levels above 2 exist in distributions' kernels only.
-const PARANOID_USER: i32 = 2;
-const PARANOID_KERNEL: i32 = 1;
 
 /// What on this machine decides whether an event opens; the default is a machine that says nothing.
 #[derive(Clone, Debug, Default)]
@@ -17,7 +12,7 @@ pub(crate) struct Setting {
     paranoid_level: Option<i32>,
     may_ignore_paranoid: bool,
     seccomp_filter: bool,
-    hypervisor: Option<String>,
+    hypervisor: Option<Hypervisor>,
 }
 
 impl Setting {
@@ -93,13 +88,13 @@ fn missing(event: &Event, has_pmu: bool, said: &str, setting: &Setting) -> Strin
              docs/counters.md lists who has which"
         );
     }
-    match setting.hypervisor.as_deref() {
-        None => format!("{NO_PMU} ({said})"),
-        Some("unnamed") => format!("{NO_PMU} ({said}): its hypervisor passes none through"),
-        Some(name) => {
-            format!("{NO_PMU} ({said}): its hypervisor, {name}, passes none through")
-        }
-    }
+    no_pmu(said, setting.hypervisor.as_ref())
+}
+
+/// That no core has a PMU here: what showed it, and who keeps it back.
+pub(crate) fn no_pmu(seen: &str, hypervisor: Option<&Hypervisor>) -> String {
+    let by = hypervisor.map_or(String::new(), |hypervisor| format!(": {}", hypervisor.passes_no_pmu()));
+    format!("{NO_PMU} ({seen}){by}")
 }
 
 fn denied(event: &Event, errno: Errno, said: &str, setting: &Setting) -> Reading {
@@ -260,7 +255,7 @@ mod tests {
 
     #[test]
     fn a_virtual_machine_without_a_pmu_names_its_hypervisor() {
-        let under_kvm = Setting { hypervisor: Some("KVM".to_owned()), ..Setting::default() };
+        let under_kvm = Setting { hypervisor: Some(host::Hypervisor::Named("KVM".to_owned())), ..Setting::default() };
         let seen = reading(&event("cycles"), Errno::ENOENT, false, &under_kvm);
         assert!(matches!(&seen, Reading::Unsupported { why } if why.contains("KVM")), "{seen:?}");
     }

@@ -131,6 +131,8 @@ fn skylake_sp_tells_loads_writes_and_the_other_socket_apart() {
     assert_eq!(chosen.numbers("transfers_local"), (4, 0x4d2, 0));
     assert_eq!(chosen.numbers("transfers_remote"), (4, 0x4d3, 0));
     assert_eq!(chosen.numbers("transfers_write"), (4, 0x1b7, 0x10_003C_0002));
+    assert_eq!(chosen.numbers("transfers_write_remote"), (4, 0x1b7, 0x10_3FC0_0002));
+    assert!(chosen.meaning("transfers_write_remote").counts.contains("two writers on two sockets show here"));
     assert_eq!(chosen.meaning("l1d_load_misses").shown, "lines into L1D");
     assert!(chosen.meaning("transfers_write").counts.contains("two writers of one line show here"));
     assert!(chosen.meaning("llc_load_misses").counts.contains("an L3 hit and not in it"));

@@ -87,9 +87,14 @@ pub fn pmu(root: &Root, name: &str) -> Option<Pmu> {
 /// # References
 /// `is_pmu_core` in `tools/perf/util/pmu.c`; `Documentation/arch/arm64/perf.rst`.
 pub fn core_pmus(root: &Root) -> Vec<Pmu> {
-    let is_core = |name: &&String| *name == "cpu" || name.starts_with("cpu_") || name.starts_with("armv");
-    let named: Vec<Pmu> = pmu_names(root).iter().filter(is_core).filter_map(|name| pmu(root, name)).collect();
+    let names = pmu_names(root);
+    let named: Vec<Pmu> = names.iter().filter(|name| is_core_pmu(name)).filter_map(|name| pmu(root, name)).collect();
     named.into_iter().filter(|pmu| pmu.name == "cpu" || pmu.cpus.is_some()).collect()
+}
+
+/// Whether a unit of that name would be a core's, on any machine: `cpu`, `cpu_core`, `armv8_pmuv3_0`.
+pub fn is_core_pmu(name: &str) -> bool {
+    name == "cpu" || name.starts_with("cpu_") || name.starts_with("armv")
 }
 
 /// The unit of the kind of core that `cpu` is: `cpu`, `cpu_core`, `cpu_atom`, `armv8_pmuv3_0`; `None` where it has

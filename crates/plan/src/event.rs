@@ -20,7 +20,7 @@ pub enum CountedBy {
 
 /// The counters that every run asks for, under their glossary names: keys of results, and what claims name as
 /// `NAME_per_op` and `NAME_per_second`. What a name counts on the machine at hand stands beside the figures.
-pub const COUNTERS: [(&str, CountedBy); 27] = [
+pub const COUNTERS: [(&str, CountedBy); 28] = [
     ("cycles", CountedBy::Processor),
     ("instructions", CountedBy::Processor),
     ("stalled_cycles", CountedBy::Processor),
@@ -30,6 +30,7 @@ pub const COUNTERS: [(&str, CountedBy); 27] = [
     ("transfers_local", CountedBy::Processor),
     ("transfers_remote", CountedBy::Processor),
     ("transfers_write", CountedBy::Processor),
+    ("transfers_write_remote", CountedBy::Processor),
     ("l1d_invalidations", CountedBy::Processor),
     ("upgrades", CountedBy::Processor),
     ("llc_loads", CountedBy::Processor),

@@ -1371,8 +1371,8 @@ fn claim_of_an_unknown_metric() {
            wait_p50_ns, wait_p99_ns, wait_p999_ns, wait_max_ns, hold_p50_ns, hold_p99_ns, hold_p999_ns, hold_max_ns, \
            bytes, and COUNTER_per_op or COUNTER_per_second with a counter of cycles, instructions, stalled_cycles, \
            l1d_loads, l1d_load_misses, transfers_cluster, transfers_local, transfers_remote, transfers_write, \
-           l1d_invalidations, upgrades, llc_loads, llc_load_misses, cache_references, cache_misses, \
-           dtlb_load_misses, context_switches, context_switches_voluntary, context_switches_involuntary, \
+           transfers_write_remote, l1d_invalidations, upgrades, llc_loads, llc_load_misses, cache_references, \
+           cache_misses, dtlb_load_misses, context_switches, context_switches_voluntary, context_switches_involuntary, \
            cpu_migrations, page_faults, page_faults_major, task_clock, futex_calls, tlb_flushes, stolen_ns, \
            throttled_ns"#,
     );
@@ -1399,8 +1399,8 @@ fn claim_of_an_unknown_counter() {
            wait_p50_ns, wait_p99_ns, wait_p999_ns, wait_max_ns, hold_p50_ns, hold_p99_ns, hold_p999_ns, hold_max_ns, \
            bytes, and COUNTER_per_op or COUNTER_per_second with a counter of cycles, instructions, stalled_cycles, \
            l1d_loads, l1d_load_misses, transfers_cluster, transfers_local, transfers_remote, transfers_write, \
-           l1d_invalidations, upgrades, llc_loads, llc_load_misses, cache_references, cache_misses, \
-           dtlb_load_misses, context_switches, context_switches_voluntary, context_switches_involuntary, \
+           transfers_write_remote, l1d_invalidations, upgrades, llc_loads, llc_load_misses, cache_references, \
+           cache_misses, dtlb_load_misses, context_switches, context_switches_voluntary, context_switches_involuntary, \
            cpu_migrations, page_faults, page_faults_major, task_clock, futex_calls, tlb_flushes, stolen_ns, \
            throttled_ns"#,
     );

@@ -3,11 +3,11 @@
 use crate::cli::RunOptions;
 use crate::exit::CommandError;
 use crate::machine::Machine;
+use crate::needs;
 use counters::Selection;
 use host::Root;
-use plan::{BindError, Bound, CpuId, Plan};
+use plan::{BindError, Bound, Plan};
 use scenario::Loaded;
-use std::collections::BTreeSet;
 
 /// Loads the scenario with the overrides.
 pub(crate) fn load(options: &RunOptions) -> Result<Loaded, CommandError> {
@@ -58,10 +58,7 @@ pub(crate) fn usage_or_refusal(loaded: &Loaded, mut error: BindError, machine: &
 /// # Errors
 /// An event of the scenario's or the command line's that means nothing here, shown where it stands.
 pub(crate) fn selection(loaded: &Loaded, plan: &Plan, bound: &Bound) -> Result<Selection, CommandError> {
-    let programs = bound.arms.iter().filter_map(|arm| arm.program.as_ref().ok());
-    let cpus: BTreeSet<CpuId> = programs.flat_map(|program| program.workers.iter().map(|one| one.cpu)).collect();
-    let cpus: Vec<CpuId> = cpus.into_iter().collect();
-    Selection::choose(&Root::system(), &cpus, &plan.measure.events).map_err(|error| {
+    Selection::choose(&Root::system(), &needs::cpus(bound), &plan.measure.events).map_err(|error| {
         let path = format!("measure.events.{}", error.index);
         loaded.source.refuse(&BindError { path, message: error.what, cure: error.cure }).into()
     })

@@ -86,10 +86,9 @@ pub(super) fn pmu(root: &Root, kinds: &[Kind]) -> Finding {
 }
 
 fn absent(root: &Root) -> String {
-    match host::hypervisor(root).as_deref() {
+    match host::hypervisor(root) {
         None => "none: cache misses cannot be counted".to_owned(),
-        Some("unnamed") => "none, the hypervisor passes none through: no cache misses".to_owned(),
-        Some(name) => format!("none, {name} passes none through: no cache misses"),
+        Some(hypervisor) => format!("none, {}: no cache misses", hypervisor.passes_no_pmu()),
     }
 }
 

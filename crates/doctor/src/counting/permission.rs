@@ -3,12 +3,7 @@
 use super::asked::Kind;
 use super::events::{core_units, perf_counts};
 use crate::{Finding, Spoils};
-use host::{Root, Seccomp, Tracing};
-
-/// The highest level at which an unprivileged process may count what happens in the kernel, and anything at all
-/// (`Documentation/admin-guide/sysctl/kernel.rst`; levels above 2 are some distributions' own).
-const KERNEL_TOO: i32 = 1;
-const USER_MODE: i32 = 2;
+use host::{PARANOID_KERNEL, PARANOID_USER, Root, Seccomp, Tracing};
 
 /// The kernel's rule on who may count.
 pub(super) fn perf_event_paranoid(root: &Root) -> Finding {
@@ -24,19 +19,19 @@ pub(super) fn perf_event_paranoid(root: &Root) -> Finding {
     let why = "the level decides what a process without the capability CAP_PERFMON may count";
     let lower_to =
         |level: i32| format!("sudo sysctl kernel.perf_event_paranoid={level}, or sudo setcap cap_perfmon+ep PROGRAM");
-    if level <= KERNEL_TOO {
+    if level <= PARANOID_KERNEL {
         return Finding::ok(name, format!("{level}: every event of its own"), why);
     }
     if host::privileges(root).may_ignore_paranoid {
         return Finding::ok(name, format!("{level}, which this process may ignore"), why);
     }
-    if level <= USER_MODE {
+    if level <= PARANOID_USER {
         let seen = format!("{level}: not what happens in the kernel");
-        let why = format!("{why}; context switches, migrations and tracepoints need {KERNEL_TOO} or less");
-        return Finding::warn(name, seen, why).cured_by(lower_to(KERNEL_TOO));
+        let why = format!("{why}; context switches, migrations and tracepoints need {PARANOID_KERNEL} or less");
+        return Finding::warn(name, seen, why).cured_by(lower_to(PARANOID_KERNEL));
     }
     Finding::warn(name, format!("{level}: this process may count nothing"), why)
-        .cured_by(lower_to(KERNEL_TOO))
+        .cured_by(lower_to(PARANOID_KERNEL))
         .spoiling(Spoils::HardwareCounts)
 }
 
