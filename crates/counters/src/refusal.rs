@@ -45,10 +45,7 @@ pub(crate) fn reading(event: &Event, errno: Errno, has_pmu: bool, setting: &Sett
         Errno::EINVAL | Errno::E2BIG => {
             unsupported(format!("this kernel or processor does not know the event ({said})"))
         }
-        Errno::EMFILE | Errno::ENFILE => Reading::Denied {
-            why: format!("no file descriptor was left for it ({said})"),
-            cure: "raise the limit before the run: ulimit -n 4096".to_owned(),
-        },
+        Errno::EMFILE | Errno::ENFILE => no_descriptor(&said),
         Errno::EBUSY => Reading::Denied {
             why: format!("another program holds the counters for itself alone ({said})"),
             cure: "end the other profiler (perf, VTune, uProf), and free the watchdog's counter: sudo sysctl \
@@ -56,6 +53,23 @@ pub(crate) fn reading(event: &Event, errno: Errno, has_pmu: bool, setting: &Sett
                 .to_owned(),
         },
         _ => unsupported(format!("the kernel refused the event ({said}: {})", errno.desc())),
+    }
+}
+
+fn no_descriptor(said: &str) -> Reading {
+    Reading::Denied {
+        why: format!("no file descriptor was left for it ({said})"),
+        cure: "raise the limit before the run: ulimit -n 4096".to_owned(),
+    }
+}
+
+/// The reading of what stands in the file of that path, where it was not found there: `absent` says so, but a process that
+/// has no descriptor left to open the file with has not looked.
+pub(crate) fn not_in_file(root: &Root, file: &str, absent: String) -> Reading {
+    let errno = root.closed(file).and_then(|error| error.raw_os_error()).map(Errno::from_raw);
+    match errno {
+        Some(errno @ (Errno::EMFILE | Errno::ENFILE)) => no_descriptor(&format!("open of /{file}: {}", name(errno))),
+        _ => unsupported(absent),
     }
 }
 
