@@ -121,13 +121,20 @@ impl Here<'_> {
         numbers(generic.kind, generic.config | pmu)
     }
 
+    /// Where no core has a PMU, a name that is not one of perf's may be one of some PMU's: a scenario that counts it
+    /// elsewhere runs here too. A slip is one anywhere, and so is a cache event that perf does not have.
     fn unknown_name(&self, name: &str) -> Result<Attr, Unencoded> {
+        let meant_perf_s = || names::is_of_a_cache(name) || plan::slip_of(name, &names::all()).is_some();
+        if self.cores.is_empty() && !meant_perf_s() {
+            let seen = format!("`{name}` is none of perf's names, so it may be one of a PMU's");
+            return unsupported(refusal::no_pmu(&seen, host::hypervisor(self.root).as_ref()));
+        }
         let mut known = names::all();
         let own = self.core().map_or(&[][..], |pmu| std::slice::from_ref(pmu));
         known.extend(own.iter().flat_map(|pmu| pmu.events.keys().cloned()));
         let near = match plan::nearest(name, &known) {
             Some(near) => format!("did you mean `{near}`?"),
-            None => "`perf list` shows the names that there are".to_owned(),
+            None => "`perf list` shows the names that there are.".to_owned(),
         };
         let owner = match own {
             [] => "perf's names have none such, and this machine has no core PMU with names of its own",

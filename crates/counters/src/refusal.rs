@@ -6,6 +6,11 @@ use host::{Hypervisor, PARANOID_KERNEL, PARANOID_USER, Privileges, Root};
 use nix::errno::Errno;
 use record::{NO_PMU, Reading};
 
+/// The one tracepoint that the kernel counts by tracing all its functions, and its level (perf_trace_event_perm in
+/// `kernel/trace/trace_event_perf.c`).
+const FUNCTION_TRACER: &str = "ftrace:function";
+const PARANOID_FUNCTION_TRACER: i32 = -1;
+
 /// What on this machine decides whether an event opens; the default is a machine that says nothing.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Setting {
@@ -25,9 +30,17 @@ impl Setting {
 
     /// The level and the level that `event` needs, where the first is what stands in the way.
     fn too_paranoid_for(&self, event: &Event) -> Option<(i32, i32)> {
-        let allowed = if !event.attr.exclude_kernel { PARANOID_KERNEL } else { PARANOID_USER };
+        let allowed = match event.attr.exclude_kernel {
+            _ if is_function_tracer(event) => PARANOID_FUNCTION_TRACER,
+            false => PARANOID_KERNEL,
+            true => PARANOID_USER,
+        };
         self.paranoid_level.filter(|level| *level > allowed && !self.may_ignore_paranoid).map(|level| (level, allowed))
     }
+}
+
+fn is_function_tracer(event: &Event) -> bool {
+    event.attr.kind == TRACEPOINT && event.name.starts_with(FUNCTION_TRACER)
 }
 
 /// Whether the kernel said that nobody on this machine counts the event.
@@ -132,6 +145,12 @@ fn denied(event: &Event, errno: Errno, said: &str, setting: &Setting) -> Reading
     if setting.seccomp_filter {
         return filtered_out(said);
     }
+    if is_function_tracer(event) {
+        return unsupported(format!(
+            "the kernel does not let its function tracer count for a process here ({said}): {FUNCTION_TRACER} is a \
+             record of that tracer's, and no place in the code that is passed"
+        ));
+    }
     let level = setting.paranoid_level.map_or("unknown".to_owned(), |level| level.to_string());
     Reading::Denied {
         why: format!("a security module or the kernel's lockdown refuses it, paranoid level {level} ({said})"),
@@ -234,6 +253,16 @@ mod tests {
         let root = Setting { may_ignore_paranoid: true, ..unprivileged(4) };
         let (why, cure) = why_and_cure("cycles", Errno::EACCES, &root);
         assert!(why.contains("security module") && cure.contains("dmesg"), "{why} / {cure}");
+    }
+
+    #[test]
+    fn the_function_tracer_has_a_level_of_its_own_and_blames_no_security_module() {
+        let tracer = Event { name: "ftrace:function".to_owned(), ..event("futex_calls") };
+        let of = |setting: &Setting| reading(&tracer, Errno::EPERM, false, setting);
+        let seen = of(&unprivileged(1));
+        assert!(matches!(&seen, Reading::Denied { why, cure } if why.contains("needs -1") && cure.contains("=-1")));
+        let seen = of(&Setting { may_ignore_paranoid: true, ..unprivileged(2) });
+        assert!(matches!(&seen, Reading::Unsupported { why } if why.contains("function tracer")), "{seen:?}");
     }
 
     #[test]

@@ -254,12 +254,18 @@ fn a_unit_beside_the_cores_counts_the_whole_window_and_nothing_else() {
             }
             let switches = ["context_switches_voluntary", "context_switches_involuntary"].map(|name| &readings[name]);
             if switches.iter().all(|reading| **reading == Reading::Counted { value: 0 }) {
-                assert!(ticks >= closing - opened, "{list}: {ticks} ticks in a window of {} at least", closing - opened);
+                assert!(
+                    ticks >= closing - opened,
+                    "{list}: {ticks} ticks in a window of {} at least",
+                    closing - opened
+                );
                 undisturbed += 1;
             }
         }
         if undisturbed == 0 {
-            println!("skipped in part: this machine leaves nobody alone for 300 us, and {list} had no window of its own");
+            println!(
+                "skipped in part: this machine leaves nobody alone for 300 us, and {list} had no window of its own"
+            );
         }
     }
 }

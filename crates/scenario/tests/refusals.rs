@@ -194,9 +194,9 @@ fn window_of_zero() {
  --> lab.toml:5:10
   |
 5 | window = "0ms"
-  |          ^^^^^ not within 1ms to 3600s
+  |          ^^^^^ not within 1ms to 1h
   |
-  = help: write a duration from 1ms to 3600s: a shorter window holds no two slices of half a millisecond, a longer \
+  = help: write a duration from 1ms to 1h: a shorter window holds no two slices of half a millisecond, a longer \
           one is most likely a slip"#,
     );
     assert_eq!(printed(&[("\"10ms\"", "\"0ms\"")], &[]), expected);
@@ -209,9 +209,9 @@ fn window_too_long() {
  --> lab.toml:5:10
   |
 5 | window = "2h"
-  |          ^^^^ not within 1ms to 3600s
+  |          ^^^^ not within 1ms to 1h
   |
-  = help: write a duration from 1ms to 3600s: a shorter window holds no two slices of half a millisecond, a longer \
+  = help: write a duration from 1ms to 1h: a shorter window holds no two slices of half a millisecond, a longer \
           one is most likely a slip"#,
     );
     assert_eq!(printed(&[("\"10ms\"", "\"2h\"")], &[]), expected);
@@ -225,7 +225,7 @@ fn window_without_unit() {
 5 | window = 10
   |          ^^ a bare number
   |
-  = help: write window = "10ms", or "10us", "10s""#;
+  = help: write window = "10ms", or "10s""#;
     assert_eq!(printed(&[("\"10ms\"", "10")], &[]), expected);
 }
 
@@ -947,6 +947,8 @@ fn step_with_a_tail() {
    |
    = help: write each step as a string of its own"#;
     assert_eq!(printed(&[("loop = [\"add hits[me]\"]", "loop = [\"add total add total\"]")], &[]), expected);
+    let bracketed = printed(&[REGION, ("loop = [\"add hits[me]\"]", "loop = [\"touch heap[me]\"]")], &[]);
+    assert!(bracketed.ends_with("help: only fields have elements: leave the brackets off `heap`"), "{bracketed}");
 }
 
 #[test]
@@ -1832,13 +1834,13 @@ fn an_event_in_the_list_twice() {
 
 #[test]
 fn an_event_that_every_run_counts() {
-    let expected = r#"error: `instructions` is counted by every run, in user mode
+    let expected = r#"error: `instructions` is a counter that every run has
  --> lab.toml:8:12
   |
 8 | events = ['instructions']
   |            ^^^^^^^^^^^^
   |
-  = help: leave it out; with a modifier it is another event (instructions:k)"#;
+  = help: leave it out: it counts user mode; the kernel's share is another event, instructions:k"#;
     assert_eq!(printed(&[("repetitions = 4", "repetitions = 4\nevents = ['instructions']")], &[]), expected);
 }
 
@@ -1906,8 +1908,26 @@ fn region_size_without_unit() {
 17 | size = 4096
    |        ^^^^ a bare number
    |
-   = help: write size = "4096KiB", or "4096MiB", "4096B""#;
+   = help: write size = "4096KiB", or "4096B""#;
     assert_eq!(sized("4096"), expected);
+    for none in ["0", "4.5", "-1"] {
+        assert!(
+            sized(none).ends_with(
+                "help: write a size from 4KiB to 1GiB, such as size = \"4MiB\": private memory of \
+            each worker that touches it"
+            ),
+            "{}",
+            sized(none)
+        );
+    }
+    assert!(sized("5000").ends_with("help: write size = \"5000KiB\""), "no whole pages otherwise: {}", sized("5000"));
+    let window = |number: &str| printed(&[("\"10ms\"", number)], &[]);
+    assert!(
+        window("0").contains("help: write a duration from 1ms to 1h, such as window = \"100ms\""),
+        "{}",
+        window("0")
+    );
+    assert!(window("1.5").ends_with("help: write window = \"1.5ms\", or \"1.5s\""), "{}", window("1.5"));
 }
 
 #[test]
