@@ -51,8 +51,8 @@ impl Machine {
     }
 
     /// Who limits this process's CPUs, as half a sentence.
-    pub(crate) fn cpu_limits(&self) -> String {
-        host::cpuset_of_self(&self.root)
+    pub(crate) fn cpu_limits() -> String {
+        host::cpuset_of_self(&Root::system())
     }
 
     /// The machine's record, with what was stolen since [`Machine::read`].

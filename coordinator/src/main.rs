@@ -13,6 +13,7 @@ mod needs;
 mod provision;
 mod repetition;
 mod report;
+mod shell;
 mod signals;
 mod supervise;
 

@@ -16,6 +16,7 @@ const PARANOID_FUNCTION_TRACER: i32 = -1;
 pub(crate) struct Setting {
     paranoid_level: Option<i32>,
     may_ignore_paranoid: bool,
+    user_namespace: bool,
     seccomp_filter: bool,
     hypervisor: Option<Hypervisor>,
 }
@@ -23,9 +24,9 @@ pub(crate) struct Setting {
 impl Setting {
     /// Reads what it needs and no more: every worker of every repetition asks.
     pub(crate) fn of(root: &Root) -> Setting {
-        let Privileges { may_ignore_paranoid, seccomp_filter } = host::privileges(root);
+        let Privileges { may_ignore_paranoid, user_namespace, seccomp_filter } = host::privileges(root);
         let (paranoid_level, hypervisor) = (host::perf_event_paranoid(root), host::hypervisor(root));
-        Setting { paranoid_level, may_ignore_paranoid, seccomp_filter, hypervisor }
+        Setting { paranoid_level, may_ignore_paranoid, user_namespace, seccomp_filter, hypervisor }
     }
 
     /// The level and the level that `event` needs, where the first is what stands in the way.
@@ -129,17 +130,23 @@ fn denied(event: &Event, errno: Errno, said: &str, setting: &Setting) -> Reading
     let filtered = setting.seccomp_filter && errno == Errno::EPERM;
     if let Some((level, allowed)) = setting.too_paranoid_for(event).filter(|_| !filtered) {
         let what = if !event.attr.exclude_kernel { "counting what happens in the kernel" } else { "counting" };
-        return Reading::Denied {
-            why: format!("kernel.perf_event_paranoid is {level}, and {what} needs {allowed} or less ({said})"),
-            cure: format!(
-                "{}sudo sysctl kernel.perf_event_paranoid={allowed}, or give the program the capability: sudo setcap \
-                 cap_perfmon+ep PROGRAM",
-                if user_mode_would_do(event, level) {
-                    "write the event with :u, to count user mode alone; or "
-                } else {
-                    ""
-                }
-            ),
+        let user_mode = match user_mode_would_do(event, level) {
+            true => "write the event with :u, to count user mode alone; or ",
+            false => "",
+        };
+        let sysctl = format!("sudo sysctl kernel.perf_event_paranoid={allowed}");
+        let why = format!("kernel.perf_event_paranoid is {level}, and {what} needs {allowed} or less ({said})");
+        return match setting.user_namespace {
+            true => Reading::Denied {
+                why: format!("{why}; this process lives in a user namespace, whose capabilities are void for perf"),
+                cure: format!("{user_mode}outside of the container: {sysctl}"),
+            },
+            false => Reading::Denied {
+                why,
+                cure: format!(
+                    "{user_mode}{sysctl}, or give the program the capability: sudo setcap cap_perfmon+ep PROGRAM"
+                ),
+            },
         };
     }
     if setting.seccomp_filter {
@@ -263,6 +270,14 @@ mod tests {
         assert!(matches!(&seen, Reading::Denied { why, cure } if why.contains("needs -1") && cure.contains("=-1")));
         let seen = of(&Setting { may_ignore_paranoid: true, ..unprivileged(2) });
         assert!(matches!(&seen, Reading::Unsupported { why } if why.contains("function tracer")), "{seen:?}");
+    }
+
+    #[test]
+    fn in_a_user_namespace_no_capability_is_the_cure() {
+        let rootless = Setting { user_namespace: true, ..unprivileged(2) };
+        let (why, cure) = why_and_cure("context_switches", Errno::EACCES, &rootless);
+        assert!(why.contains("kernel.perf_event_paranoid is 2") && why.contains("user namespace"), "{why}");
+        assert!(cure.contains("outside") && cure.contains("paranoid=1") && !cure.contains("setcap"), "{cure}");
     }
 
     #[test]

@@ -305,7 +305,7 @@ mod tests {
         let vendors = ["GenuineIntel", "AuthenticAMD"];
         let x86 = vendors.into_iter().flat_map(|vendor| {
             (0..32).flat_map(move |family| {
-                (0..256).map(move |model| CpuIdentity::X86 { vendor: vendor.to_owned(), family, model, stepping: None })
+                (0..256).map(move |model| CpuIdentity::X86 { vendor: vendor.to_owned(), family, model })
             })
         });
         let arm = (0..0x1000).map(|part| CpuIdentity::Arm { implementer: 0x41, part });

@@ -13,7 +13,7 @@ pub struct Facts {
     pub kernel: String,
     /// CPU model as `/proc/cpuinfo` names it; on Arm, which names none, the implementer and part numbers.
     pub cpu_model: String,
-    /// The hypervisor this machine runs under, where one shows itself.
+    /// The hypervisor this machine runs under, where there is one. A hypervisor that hides itself is not seen.
     pub hypervisor: Option<Hypervisor>,
     /// The largest line of any CPU's caches, bytes; 64 where no cache says.
     pub line_bytes: u32,

@@ -239,6 +239,9 @@ fn without_a_pmu_generic_events_are_still_asked_for_and_named_ones_say_what_is_m
 #[test]
 fn a_tracepoint_is_its_number_in_both_modes_or_says_who_hides_it() {
     let machine = Machine::with(&[]);
+    let absent = machine.try_on(0, "sched:sched_switch");
+    assert!(matches!(absent, Err(Unencoded::Uncounted(Reading::Unsupported { .. }))), "nothing to mount: {absent:?}");
+    machine.write("sys/kernel/tracing/.keep", "");
     let unmounted = machine.try_on(0, "sched:sched_switch");
     let cured = |cure: &str| cure.contains("sudo mount -t tracefs tracefs /sys/kernel/tracing");
     assert!(

@@ -11,8 +11,7 @@ use std::collections::BTreeMap;
 const NAMED: usize = 2;
 
 /// What is lost where no processor counts, whatever the reason.
-const WITHOUT: &str = "cache misses cannot be counted; times, verdicts and the kernel's own counts do \
-                       not need it";
+const WITHOUT: &str = "cache misses cannot be counted; times and verdicts do not need it";
 
 /// The counters of one sort on one kind of core.
 struct Tally<'a> {
@@ -101,9 +100,11 @@ pub(super) fn hardware_events(root: &Root, kinds: &[Kind]) -> Finding {
         (true, _) => found,
         (false, false) => found.spoiling(Spoils::HardwareCounts),
         // The check of the PMU spoils what this one would, and one reason for all is enough.
-        (false, true) if !refused && found.check.seen.starts_with("none") => {
-            Finding::missing("hardware_events", found.check.seen, format!("{why}; without a PMU nobody counts it"))
-        }
+        (false, true) if !refused && found.check.seen.starts_with("none") => Finding::missing(
+            "hardware_events",
+            found.check.seen,
+            "what they would tell of a time's cause, nobody counts without a PMU",
+        ),
         (false, true) => found,
     }
 }

@@ -21,14 +21,13 @@ pub(super) fn hypervisor(root: &Root) -> Finding {
     let facts = host::facts(root);
     match facts.hypervisor {
         Some(hypervisor) => {
-            let why = "the host moves virtual CPUs between cores, and its other guests use the sibling threads: a \
-                       line's transfer time and a core's speed change within minutes; runs record both and keep such \
-                       regimes apart, and nothing inside the machine changes it";
-            let which = match hypervisor {
+            let why = "transfer times and core speed change within minutes as the host moves CPUs; runs record both \
+                       and keep such regimes apart";
+            let name = match hypervisor {
                 Hypervisor::Named(name) => name,
                 Hypervisor::Unnamed => "a hypervisor without a name".to_owned(),
             };
-            Finding::warn("hypervisor", format!("{which}: the host may move CPUs at any time"), why)
+            Finding::warn("hypervisor", format!("{name}: the host may move CPUs at any time"), why)
         }
         None if facts.cpu_model == "unknown" => Finding::missing(
             "hypervisor",
