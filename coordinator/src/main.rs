@@ -5,6 +5,7 @@ mod campaign;
 mod cli;
 mod collect;
 mod commands;
+mod cures;
 mod exit;
 mod hold;
 mod launch;

@@ -45,6 +45,8 @@ pub(crate) struct Recorder {
     close_ticks: u64,
     /// From the window's opening to this worker's work.
     after_ticks: u64,
+    /// From the window's opening to the work of the role that begins last.
+    last_after_ticks: u64,
     first_read: u64,
     last_read: u64,
     span_ticks: u64,
@@ -106,6 +108,7 @@ impl Recorder {
             open_ticks: 0,
             close_ticks: 0,
             after_ticks: 0,
+            last_after_ticks: rate.ticks(program.workers.iter().map(|w| w.after.0).max().unwrap_or(0)),
             first_read: 0,
             last_read: ticks(),
             span_ticks: 0,
@@ -282,9 +285,16 @@ impl Recorder {
         self.counted_until = now;
         self.passes += passes;
         self.slice_passes += passes;
-        if now - self.slice_start >= self.slice_ticks && self.slice_passes > 0 {
+        let full = now - self.slice_start >= self.slice_ticks;
+        if self.slice_passes > 0 && (full || self.last_role_began(now)) {
             self.end_slice(now);
         }
+    }
+
+    /// Whether the last role's work was due between the slice's start and now: no slice holds both states.
+    fn last_role_began(&self, now: u64) -> bool {
+        let due = self.open_ticks + self.last_after_ticks;
+        self.slice_start < due && due <= now
     }
 
     fn end_slice(&mut self, now: u64) {
@@ -532,6 +542,21 @@ mod tests {
         };
         assert_eq!([0, 1].map(noted_around), [None, None], "one note is no stretch");
         assert!(noted_around(2).is_some());
+    }
+
+    #[test]
+    fn a_slice_ends_where_the_last_role_s_work_begins() {
+        let slices = |begins: u64, reads: &mut dyn Iterator<Item = (u64, u64)>| -> Vec<(u64, u64)> {
+            let mut script = Script::opened();
+            script.recorder.last_after_ticks = script.start - script.recorder.open_ticks + begins;
+            reads.for_each(|(at, passes)| script.read(at, passes));
+            let (recorded, start) = script.finish();
+            recorded.slices.iter().map(|s| (s.end_ticks - start, s.passes)).collect()
+        };
+        let steady = slices(1_010_000, &mut (1..=80).map(|read| (read * 20_000, 1)));
+        assert_eq!(steady, [(500_000, 25), (1_000_000, 25), (1_020_000, 1), (1_520_000, 25)]);
+        let waits_for_the_late_one = [(20_000, 0), (700_000, 0), (720_000, 1), (1_240_000, 9)];
+        assert_eq!(slices(700_000, &mut waits_for_the_late_one.into_iter()), [(720_000, 1), (1_240_000, 9)]);
     }
 
     #[test]

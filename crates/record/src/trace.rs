@@ -80,7 +80,8 @@ impl Trace {
     }
 }
 
-/// A stretch of a worker's window, at least half a millisecond, at least one pass.
+/// A stretch of a worker's window: at least one pass, and at least half a millisecond, unless the last role's work begins
+/// within it, which ends it.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Slice {
     /// First clock read.

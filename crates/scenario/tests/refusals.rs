@@ -1889,6 +1889,18 @@ fn sized(size: &str) -> String {
 }
 
 #[test]
+fn region_that_no_step_names() {
+    let expected = r#"error: region `heap` is never used
+  --> lab.toml:16:9
+   |
+16 | [region.heap]
+   |         ^^^^ no step names it, so no worker would map it
+   |
+   = help: give a role the step "touch heap", or leave the region out"#;
+    assert_eq!(printed(&[REGION], &[]), expected);
+}
+
+#[test]
 fn region_without_size() {
     let expected = r#"error: region `heap` has no size
   --> lab.toml:16:9
@@ -2047,8 +2059,21 @@ fn after_as_long_as_the_window() {
 29 | after = "10ms"
    |         ^^^^^^ it would never work
    |
-   = help: make `after` shorter than [measure] window"#;
-    assert_eq!(printed(&[("workers = 2", "workers = 2\nafter = \"10ms\"")], &[]), expected);
+   = help: make `after` 9ms or shorter, or lengthen [measure] window"#;
+    let late = |after: &str| format!("workers = 2\nafter = \"{after}\"");
+    assert_eq!(printed(&[("workers = 2", &late("10ms"))], &[]), expected);
+    let expected = r#"error: role `counter` begins 9900us after the window opens, which lasts 10ms
+  --> lab.toml:29:9
+   |
+29 | after = "9.9ms"
+   |         ^^^^^^^ 100us are left, and figures are made of slices of half a millisecond: two are the least
+   |
+   = help: make `after` 9ms or shorter, or lengthen [measure] window"#;
+    assert_eq!(printed(&[("workers = 2", &late("9.9ms"))], &[]), expected);
+    let flagged = printed(&[("workers = 2", &late("9ms"))], &[("measure.window", "\"9.999ms\"")]);
+    assert!(flagged.contains("999us are left"), "{flagged}");
+    let short = printed(&[("workers = 2", &late("1us"))], &[("measure.window", "\"1ms\"")]);
+    assert!(short.contains("help: lengthen [measure] window, or leave `after` out"), "{short}");
     let flagged = printed(&[("workers = 2", "workers = 2\nafter = \"9ms\"")], &[("measure.window", "\"5ms\"")]);
     assert!(
         flagged.starts_with("error: role `counter` begins 9ms after the window opens, which lasts 5ms"),
