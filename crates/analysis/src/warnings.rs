@@ -23,9 +23,8 @@ const MOST_NAMED: usize = 4;
 pub(crate) fn warnings(view: &View, arms: &[ArmSummary]) -> Vec<Warning> {
     let single =
         [lost_time(view), spoiled(view), regimes_mixed(view), core_speed(view), unresolved(arms), resolution(view)];
-    let single = single.into_iter().chain([two_states(view)]);
     let logs = [throttled(view), stolen(view), wait_log_full(view), shares_cpu(arms)];
-    single.flatten().chain(uncounted_events(view)).chain(logs.into_iter().flatten()).collect()
+    single.into_iter().flatten().chain(uncounted_events(view)).chain(logs.into_iter().flatten()).collect()
 }
 
 fn warning(id: &str, text: String, advice: impl Into<String>) -> Option<Warning> {
@@ -85,29 +84,6 @@ fn core_speed(view: &View) -> Option<Warning> {
     let text = format!("{} ran on cores of another speed than the first variant, and on no others", list(arms));
     let advice = "a ratio between these arms holds the cores' difference too; give all arms the same `cpus`";
     (!arms.is_empty()).then(|| warning("core_speed", text, advice))?
-}
-
-/// A role that runs while another has yet to begin is measured in two states, and its median is of whichever has more
-/// slices.
-fn two_states(view: &View) -> Option<Warning> {
-    let mut arms: BTreeMap<String, Vec<&str>> = BTreeMap::new();
-    for bound in &view.bound.arms {
-        let Ok(program) = &bound.program else { continue };
-        let Some(last) = program.workers.iter().max_by_key(|worker| worker.after) else { continue };
-        let early = program.workers.iter().filter(|worker| worker.after < last.after);
-        let early: Vec<&str> =
-            early.map(|worker| worker.role_name.as_str()).collect::<BTreeSet<_>>().into_iter().collect();
-        if !early.is_empty() {
-            let roles =
-                format!("{} before `{}` begins, at {}, and beside it", list(&early), last.role_name, last.after);
-            arms.entry(roles).or_default().push(&bound.arm.name);
-        }
-    }
-    let each: Vec<String> = arms.iter().map(|(roles, arms)| format!("{roles} (in {})", named(arms))).collect();
-    let text = format!("one figure for two states: it is the median over slices of {}", each.join("; "));
-    let advice = "the figures of the role that begins last are of one state; for the others run the scenario once without \
-                  that role, and once without `after`";
-    (!each.is_empty()).then(|| warning("two_states", text, advice))?
 }
 
 fn unresolved(arms: &[ArmSummary]) -> Option<Warning> {
@@ -455,26 +431,6 @@ mod tests {
         bench.observations.retain(|o| o.arm != "padded-64" || o.block < 2);
         let ids: Vec<String> = bench.analyse().warnings.into_iter().map(|w| w.id).collect();
         assert_eq!(ids, ["unresolved", "shares_cpu"]);
-    }
-
-    #[test]
-    fn a_role_measured_before_and_beside_a_late_one_is_told() {
-        let found = |after: [u64; 2]| {
-            let mut bench = Bench::with_roles(&["packed", "padded-64"], &["early", "late"]);
-            for arm in &mut bench.bound.arms[..2] {
-                let workers = &mut arm.program.as_mut().expect("a program").workers;
-                workers.iter_mut().zip(after).for_each(|(worker, ms)| worker.after = plan::Nanos(ms * 1_000_000));
-            }
-            bench.run(6, |_, _| 2.0);
-            bench.analyse().warnings
-        };
-        for together in [[0, 0], [10, 10]] {
-            assert_eq!(found(together).len(), 0);
-        }
-        let found = found([0, 10]);
-        assert_eq!((found.len(), found[0].id.as_str()), (1, "two_states"));
-        let said = "slices of `early` before `late` begins, at 10ms, and beside it (in `packed` and `padded-64`)";
-        assert!(found[0].text.ends_with(said), "{}", found[0].text);
     }
 
     #[test]
