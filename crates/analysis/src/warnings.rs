@@ -106,9 +106,9 @@ fn throttled(view: &View) -> Option<Warning> {
     let hit = |o: &&Observation| o.counters.get("throttled_ns").and_then(Reading::value).is_some_and(|ns| ns > 0);
     let repetitions: BTreeSet<_> = view.observations.iter().filter(hit).map(|o| (&o.arm, o.block)).collect();
     let text = format!(
-        "the cgroup's CPU quota stopped its processes for {} of the workers' warm-up and windows, in {}: what was \
-         measured there is the quota",
-        at_least_a_trace(share),
+        "the cgroup's CPU quota stopped its processes for {} of the time that the workers' CPUs had in warm-up and \
+         windows, in {}: what was measured there is the quota",
+        share_of_cpus(share),
         count(repetitions.len(), "repetition")
     );
     let advice = "raise the quota to a CPU a worker, or lift it: `cpu.max` of the cgroup, `cpu.cfs_quota_us` in version \
@@ -125,6 +125,12 @@ fn stolen(view: &View) -> Option<Warning> {
     let advice = "run when the host is quieter, on other CPUs with `--cpus`, or on a machine with CPUs of its own; counts \
                   and latencies hold what was stolen, times per operation leave it out as far as it was seen";
     warning("stolen", text, advice)
+}
+
+/// The kernel adds up the CPUs on which a cgroup was stopped, which may be more than the workers': a share beyond all of
+/// theirs says no more than that.
+fn share_of_cpus(share: f64) -> String {
+    if share > 1.0 { "all (and others' CPUs beside)".to_owned() } else { at_least_a_trace(share) }
 }
 
 /// A share that is above zero, and looks so.
@@ -415,10 +421,14 @@ mod tests {
         let throttled = taken("throttled_ns", 30_000_000);
         assert_eq!(throttled[0].0, "throttled");
         assert!(
-            throttled[0].1.contains("12 % of the workers' warm-up and windows, in 18 repetitions"),
+            throttled[0]
+                .1
+                .contains("12 % of the time that the workers' CPUs had in warm-up and windows, in 18 repetitions"),
             "{throttled:?}"
         );
         assert!(taken("throttled_ns", 3)[0].1.contains("under 0.1 %"));
+        let beyond = taken("throttled_ns", 30_000_000_000);
+        assert!(beyond[0].1.contains("for all (and others' CPUs beside) of the time"), "{beyond:?}");
     }
 
     #[test]
