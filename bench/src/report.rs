@@ -5,6 +5,10 @@ use crate::statistics::{Interval, Row, Verdict};
 use serde::Serialize;
 use std::fmt::Write;
 
+/// Version of the JSON. 2: the reference is no C program in every contest, so `c_ns_per_op` and the like became
+/// `reference_ns_per_op`; `counted` came.
+const SCHEMA_VERSION: u32 = 2;
+
 /// A finished comparison.
 #[derive(Serialize)]
 pub(crate) struct Report {
@@ -26,7 +30,7 @@ impl Report {
             Contest::Loops => ("loops", None),
             Contest::Counting => ("counting", Some(counted)),
         };
-        Report { schema_version: 1, benchmark, seed, cpus, bar: contest.bar(), counted, contest, rows }
+        Report { schema_version: SCHEMA_VERSION, benchmark, seed, cpus, bar: contest.bar(), counted, contest, rows }
     }
 
     /// 0 where every padded step is within the bar, 1 where one is over it, else 3. Packed ones are for information.

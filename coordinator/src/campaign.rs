@@ -214,7 +214,7 @@ impl Campaign<'_> {
             return RunError::Repetition { arm, block, error };
         }
         let workers = lost.into_iter().map(name_of).collect::<Vec<_>>().join(", ");
-        RunError::CpuTaken { arm, block, workers, limits: self.machine.cpu_limits(), error: Box::new(error) }
+        RunError::CpuTaken { arm, block, workers, limits: Machine::cpu_limits(), error: Box::new(error) }
     }
 
     fn analyse(&self, observations: &mut [Observation]) -> Findings {

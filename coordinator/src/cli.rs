@@ -60,22 +60,11 @@ pub(crate) struct RunOptions {
     /// Length of each measuring window, e.g. 50ms
     #[arg(long, value_name = "TIME")]
     pub(crate) window: Option<String>,
-    /// Workers of the headline role
-    #[arg(long, value_name = "N")]
-    pub(crate) workers: Option<u32>,
-    /// CPUs of the headline role, one a worker (0,1), or a choice by name (spread, same-core, same-llc, cross-socket)
-    #[arg(long, value_name = "LIST")]
-    pub(crate) cpus: Option<String>,
-    /// Events to count beside the lab's own, in perf's spelling with commas between them, in place of the scenario's;
-    /// may be repeated. E.g. cache-misses:u,cpu/event=0xd1,umask=0x01,name=l1_hits/u,sched:sched_switch
-    #[arg(long, value_name = "LIST")]
-    pub(crate) events: Vec<String>,
+    #[command(flatten)]
+    pub(crate) shape: ShapeOptions,
     /// Seed of the arms' order, of random elements and of the intervals; a fresh one by default
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
-    /// Run this variant only; may be repeated
-    #[arg(long, value_name = "VARIANT")]
-    pub(crate) only: Vec<String>,
     /// Print each worker's machine code with the steps it came from
     #[arg(long)]
     pub(crate) show_code: bool,
@@ -91,16 +80,35 @@ pub(crate) struct RunOptions {
     pub(crate) quiet: bool,
 }
 
+/// What decides which CPUs and counters a run of a scenario uses: `doctor` takes the same as `run`, so that it can be
+/// asked about the same run.
+#[derive(Debug, Default, Args)]
+pub(crate) struct ShapeOptions {
+    /// Workers of the headline role
+    #[arg(long, value_name = "N", requires = "scenario")]
+    pub(crate) workers: Option<u32>,
+    /// CPUs of the headline role, one a worker (0,1), or a choice by name (spread, same-core, same-llc, cross-socket)
+    #[arg(long, value_name = "LIST")]
+    pub(crate) cpus: Option<String>,
+    /// Events to count beside the lab's own, in perf's spelling with commas between them, in place of the scenario's;
+    /// may be repeated. E.g. cache-misses:u,cpu/event=0xd1,umask=0x01,name=l1_hits/u,sched:sched_switch
+    #[arg(long, value_name = "LIST", requires = "scenario")]
+    pub(crate) events: Vec<String>,
+    /// This variant only; may be repeated
+    #[arg(long, value_name = "VARIANT", requires = "scenario")]
+    pub(crate) only: Vec<String>,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct DoctorOptions {
-    /// A scenario: look at the CPUs that its workers run on, and say what spoils its runs
+    /// A scenario: look at the CPUs that its workers run on, and say what spoils its runs. Without one, --cpus is a
+    /// list of CPUs to look at (0,1 or 0-3)
     pub(crate) scenario: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) shape: ShapeOptions,
     /// Print the checks as JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// Look at these CPUs (0,1 or 0-3) instead of the scenario's, or of all that this process may use
-    #[arg(long, value_name = "LIST")]
-    pub(crate) cpus: Option<String>,
     /// Say of every check why it matters, not only of those that are not well
     #[arg(long, short)]
     pub(crate) verbose: bool,

@@ -4,7 +4,7 @@ use crate::launch::Child;
 use nix::errno::Errno;
 use nix::unistd::{Pid, read};
 use shm_layout::Gate;
-use std::cell::RefCell;
+use std::cell::Cell;
 use std::io::Write;
 use std::os::fd::BorrowedFd;
 
@@ -14,8 +14,8 @@ pub(crate) const GATES: [Gate; 2] = [Gate::BeforeWarmUp, Gate::AfterWindow];
 /// Standard input as a stream of lines, each of which opens one gate. One for a whole run.
 #[derive(Default)]
 pub(crate) struct Hold {
-    /// What was read and not yet used.
-    read: RefCell<Vec<u8>>,
+    /// Lines that were read and not yet used. What they say does not matter, so nothing of it is kept.
+    lines: Cell<usize>,
 }
 
 /// One repetition that is held, and what is said of it.
@@ -40,7 +40,7 @@ pub(crate) enum Input {
 impl Hold {
     /// A descriptor to sleep on until there may be a line; none where one was read already.
     pub(crate) fn to_wait_for(&self) -> Option<BorrowedFd<'static>> {
-        (!self.read.borrow().contains(&b'\n')).then(descriptor)
+        (self.lines.get() == 0).then(descriptor)
     }
 
     /// Takes a line that was read already, or reads once. To be called when [`Hold::to_wait_for`] is readable.
@@ -56,7 +56,8 @@ impl Hold {
         match read(input, &mut bytes) {
             Ok(0) => Input::End,
             Ok(count) => {
-                self.read.borrow_mut().extend_from_slice(&bytes[..count]);
+                let ends = bytes[..count].iter().filter(|byte| **byte == b'\n').count();
+                self.lines.set(self.lines.get() + ends);
                 if self.take_line() { Input::Line } else { Input::Nothing }
             }
             Err(Errno::EINTR | Errno::EAGAIN) => Input::Nothing,
@@ -66,9 +67,8 @@ impl Hold {
     }
 
     fn take_line(&self) -> bool {
-        let mut read = self.read.borrow_mut();
-        let Some(end) = read.iter().position(|byte| *byte == b'\n') else { return false };
-        read.drain(..=end);
+        let Some(rest) = self.lines.get().checked_sub(1) else { return false };
+        self.lines.set(rest);
         true
     }
 }
@@ -118,6 +118,11 @@ mod tests {
         put("go");
         assert_eq!(hold.take_from(input.as_fd()), Input::Nothing);
         assert!(hold.to_wait_for().is_some());
+        // However long it is, what stands before a line's end is not kept.
+        for _ in 0..10 {
+            put(&"x".repeat(200));
+            assert_eq!(hold.take_from(input.as_fd()), Input::Nothing);
+        }
         put("\n\nhal");
         assert_eq!(hold.take_from(input.as_fd()), Input::Line);
         assert!(hold.to_wait_for().is_none(), "the second line is there already");

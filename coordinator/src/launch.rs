@@ -1,6 +1,7 @@
 //! Starting workers: this executable again, with its descriptors in place, known by pidfd from the first moment.
 #![allow(unsafe_code)] // pidfd system calls, which the safe wrappers lack
 
+use crate::cures;
 use crate::provision::Provision;
 use nix::errno::Errno;
 use nix::libc;
@@ -19,6 +20,9 @@ use worker::{Arguments, LIFE_FD, PROGRAM_FD, READY_FD, REPORT_FD};
 /// This executable, even if its file was replaced meanwhile.
 const THIS_EXECUTABLE: &str = "/proc/self/exe";
 
+/// What a worker reads as its standard input.
+const NO_INPUT: &str = "/dev/null";
+
 /// What the kernel gets to end a killed process. It takes milliseconds, unless the process is in a call that cannot be
 /// interrupted (state D in `ps`); that may last for ever, and waiting for it would be a hang.
 const REAP_TIME: Duration = Duration::from_secs(5);
@@ -35,13 +39,33 @@ pub(crate) struct Child {
 
 /// A worker could not be started.
 #[derive(Debug, thiserror::Error)]
-#[error(
-    "starting {worker} failed: {errno}: is a limit on processes, open files or memory too low? see `ulimit -u`, \
-     `ulimit -n`, `ulimit -v`"
-)]
+#[error("starting {worker} failed: {errno}: {}", cure(*.errno))]
 pub(crate) struct LaunchError {
     worker: String,
     errno: Errno,
+}
+
+/// What to do about it. A file that is not there is one of the two that starting a worker names; which, is looked up.
+fn cure(errno: Errno) -> String {
+    match errno {
+        Errno::ENOENT => missing(|path| std::path::Path::new(path).exists()),
+        errno => cures::of(errno).to_owned(),
+    }
+}
+
+fn missing(exists: impl Fn(&str) -> bool) -> String {
+    if !exists(THIS_EXECUTABLE) {
+        return format!(
+            "a worker is this program again, started from {THIS_EXECUTABLE}, which is not there: /proc is hidden or not \
+             mounted; mount it with `mount -t proc proc /proc`, or start the container or sandbox with its own /proc"
+        );
+    }
+    if !exists(NO_INPUT) {
+        return format!(
+            "{NO_INPUT}, a worker's standard input, is not there: make it with `mknod -m 666 {NO_INPUT} c 1 3`"
+        );
+    }
+    format!("is the loader there that `file {THIS_EXECUTABLE}` names as its interpreter?")
 }
 
 /// Starts every worker of `program`, in order. From the main thread: the workers' parent-death signal follows the
@@ -87,7 +111,7 @@ fn start(
         .map(|argument| CString::new(argument).map_err(|_| Errno::EINVAL))
         .collect::<Result<_, _>>()?;
     let mut actions = PosixSpawnFileActions::init()?;
-    actions.add_open(0, "/dev/null", nix::fcntl::OFlag::O_RDONLY, nix::sys::stat::Mode::empty())?;
+    actions.add_open(0, NO_INPUT, nix::fcntl::OFlag::O_RDONLY, nix::sys::stat::Mode::empty())?;
     for (fd, number) in [
         (provision.program_fd.as_fd(), PROGRAM_FD),
         (provision.reports[nth].as_fd(), REPORT_FD),
@@ -183,6 +207,21 @@ mod tests {
         let (actions, attributes) = (PosixSpawnFileActions::init().unwrap(), PosixSpawnAttr::init().unwrap());
         let pid = posix_spawn(argv[0].as_c_str(), &actions, &attributes, &argv, &[] as &[CString]).unwrap();
         Child { name: "child".into(), index: 0, pid, pidfd: pidfd_of(pid).unwrap(), status: None }
+    }
+
+    #[test]
+    fn a_failed_start_names_what_was_lacking_and_no_limit_that_was_not() {
+        let hidden = missing(|path| path != THIS_EXECUTABLE);
+        assert!(hidden.contains("/proc is hidden or not mounted") && hidden.contains("mount -t proc"), "{hidden}");
+        assert!(missing(|path| path != NO_INPUT).contains("mknod -m 666 /dev/null"));
+        let said = |errno| LaunchError { worker: "worker 0".into(), errno }.to_string();
+        for (errno, limit) in [(Errno::EMFILE, "ulimit -n"), (Errno::EAGAIN, "ulimit -u"), (Errno::ENOMEM, "ulimit -v")]
+        {
+            assert!(said(errno).contains(limit), "{}", said(errno));
+        }
+        for errno in [Errno::ENOENT, Errno::EPERM, Errno::EIO] {
+            assert!(!said(errno).contains("ulimit"), "{}", said(errno));
+        }
     }
 
     #[test]

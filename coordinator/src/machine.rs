@@ -51,8 +51,8 @@ impl Machine {
     }
 
     /// Who limits this process's CPUs, as half a sentence.
-    pub(crate) fn cpu_limits(&self) -> String {
-        host::cpuset_of_self(&self.root)
+    pub(crate) fn cpu_limits() -> String {
+        host::cpuset_of_self(&Root::system())
     }
 
     /// The machine's record, with what was stolen since [`Machine::read`].
@@ -66,7 +66,7 @@ impl Machine {
             hostname: self.facts.hostname.clone(),
             kernel: self.facts.kernel.clone(),
             cpu_model: self.facts.cpu_model.clone(),
-            hypervisor: self.facts.hypervisor.clone(),
+            hypervisor: self.facts.hypervisor.as_ref().map(ToString::to_string),
             cpus: self.topology.cpus.len() as u32,
             llc_groups: self.topology.llc_groups() as u32,
             nodes: self.topology.nodes() as u32,

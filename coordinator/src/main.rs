@@ -5,6 +5,7 @@ mod campaign;
 mod cli;
 mod collect;
 mod commands;
+mod cures;
 mod exit;
 mod hold;
 mod launch;
@@ -13,6 +14,7 @@ mod needs;
 mod provision;
 mod repetition;
 mod report;
+mod shell;
 mod signals;
 mod supervise;
 

@@ -3,7 +3,8 @@
 use counters::Selection;
 use doctor::Needs;
 use plan::expect::{Against, Metric};
-use plan::{Bound, CountedBy, CpuId, Plan, Program};
+use plan::{Bound, CpuId, Plan, Program};
+use record::Events;
 use shm_layout::SegmentMap;
 use std::collections::BTreeSet;
 
@@ -22,13 +23,12 @@ pub(crate) fn cpus(bound: &Bound) -> Vec<CpuId> {
 pub(crate) fn of(plan: &Plan, bound: &Bound, selection: &Selection) -> Needs {
     // Workers that share a CPU use no more than that CPU's time.
     let at_once = programs(bound).map(|program| cpus_of(program).collect::<BTreeSet<_>>().len() as u32);
-    let named = named_counters(plan);
-    let processor = |name: &str| by_processor(selection, name);
+    let counted = selection.events();
     Needs {
         cpus: cpus(bound),
         workers: at_once.max().unwrap_or(0),
         segment_bytes: programs(bound).filter_map(segment_bytes).max().unwrap_or(0),
-        hardware_counts: named.into_iter().any(processor),
+        hardware_counts: named_counters(plan).into_iter().any(|name| Events(&counted).by_processor(name)),
     }
 }
 
@@ -59,11 +59,6 @@ fn counter(metric: &Metric) -> Option<&str> {
         Metric::CounterPerOp(name) | Metric::CounterPerSecond(name) => Some(name),
         _ => None,
     }
-}
-
-fn by_processor(selection: &Selection, name: &str) -> bool {
-    let own = plan::event::COUNTERS.iter().any(|(known, by)| *known == name && *by == CountedBy::Processor);
-    own || selection.events().iter().any(|event| event.name == name && event.counted_by == "processor")
 }
 
 #[cfg(test)]

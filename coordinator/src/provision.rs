@@ -1,5 +1,6 @@
 //! What one repetition needs before a worker exists: the segment, the sealed Program, the pipes and report files.
 
+use crate::cures;
 use counters::Orders;
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
@@ -37,7 +38,7 @@ pub(crate) struct Provision {
 pub(crate) enum ProvisionError {
     #[error(transparent)]
     Segment(#[from] CreateError),
-    #[error("{0} failed: {1}: is a limit on open files or memory too low? see `ulimit -n`, `ulimit -v`")]
+    #[error("{0} failed: {1}: {cure}", cure = cures::of(Errno::from_raw(.1.raw_os_error().unwrap_or(0))))]
     System(&'static str, io::Error),
 }
 

@@ -4,7 +4,7 @@ mod common;
 
 use common::{Bench, QUICK, alone, coordinator, is_root, skip, stderr, stdout};
 use record::{Check, CheckState, Doctor, Run};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -98,16 +98,35 @@ fn only_what_is_not_well_explains_itself() {
 #[test]
 fn the_cpus_in_question_are_those_given_else_the_scenario_s() {
     let bench = Bench::new(&QUICK.replace("workers = 2", "workers = 1\ncpus = [0]"));
-    let first = |arguments: &[&str]| {
-        let output = coordinator().arg("doctor").args(arguments).arg(bench.scenario()).output().unwrap();
+    let of = |arguments: &[&str], scenario: Option<PathBuf>| {
+        let output = coordinator().arg("doctor").args(arguments).args(scenario).output().unwrap();
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
         stdout(&output)
     };
-    let text = first(&[]);
+    let text = of(&[], Some(bench.scenario()));
     assert!(text.starts_with("CPUs in question: 0, those of the scenario\n"), "{text}");
     let joined = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(joined.contains("case.toml are spoiled by: ") || joined.contains("Nothing here spoils runs of "), "{text}");
-    assert!(first(&["--cpus", "0"]).starts_with("CPUs in question: 0, as asked for\n"));
+    assert!(of(&["--cpus", "0"], None).starts_with("CPUs in question: 0, as asked for\n"));
+}
+
+#[test]
+fn the_flags_of_a_run_shape_what_is_asked_about() {
+    let two = Bench::new(QUICK);
+    let of = |arguments: &[&str]| coordinator().arg("doctor").args(arguments).arg(two.scenario()).output().unwrap();
+    let one = stdout(&of(&["--workers", "1", "--cpus", "0", "--only", "packed"]));
+    assert!(one.starts_with("CPUs in question: 0, those of the scenario\n"), "{one}");
+    let unknown = of(&["--only", "pocked"]);
+    assert_eq!(unknown.status.code(), Some(2));
+    assert!(stderr(&unknown).contains("--only: "), "{}", stderr(&unknown));
+    let mistaken = of(&["--events", "cpu/event=1"]);
+    assert_eq!(mistaken.status.code(), Some(2), "an event is read as `run` reads it");
+    // What nobody can count here is no spoiler until it is asked for by name.
+    let missing = stdout(&of(&["--events", "cache-misses"]));
+    let pmu_is_well = missing.lines().any(|line| line.starts_with("ok ") && line.contains(" pmu "));
+    let spoilt = missing.split_whitespace().collect::<Vec<_>>().join(" ");
+    let names_pmu = spoilt.split_once("are spoiled by: ").is_some_and(|(_, rest)| rest.contains("pmu"));
+    assert_eq!(names_pmu, !pmu_is_well, "{missing}");
 }
 
 #[test]
@@ -119,17 +138,16 @@ fn bad_usage_is_refused() {
     };
     refused(&["--cpus", "spread"], "no list of CPUs");
     refused(&["--cpus", "60000"], "CPU 60000 is not online");
+    refused(&["--only", "packed"], "<SCENARIO>");
     refused(&["no-such-file.toml"], "no-such-file.toml");
     let bench = Bench::new(&QUICK.replace("bump hits[me]", "bump hots[me]"));
     refused(&[bench.scenario().to_str().unwrap()], "hots");
 }
 
-/// Settings that doctor's cures would change, and mounts, with what they hold.
+/// Settings that doctor's cures would change, with what they hold.
 fn settings() -> BTreeMap<PathBuf, String> {
-    let mut files: Vec<PathBuf> = ["proc/self/mounts", "proc/sys/vm/stat_interval", "sys/kernel/mm/ksm/run"]
-        .iter()
-        .map(|file| Path::new("/").join(file))
-        .collect();
+    let mut files: Vec<PathBuf> =
+        ["proc/sys/vm/stat_interval", "sys/kernel/mm/ksm/run"].iter().map(|file| Path::new("/").join(file)).collect();
     for name in ["perf_event_paranoid", "nmi_watchdog", "soft_watchdog", "watchdog_cpumask", "numa_balancing"] {
         files.push(Path::new("/proc/sys/kernel").join(name));
     }
@@ -150,16 +168,83 @@ fn entries(folder: &str) -> Vec<PathBuf> {
     std::fs::read_dir(folder).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path())).collect()
 }
 
+/// The files in which two looks differ.
+fn changed(before: &BTreeMap<PathBuf, String>, after: &BTreeMap<PathBuf, String>) -> BTreeSet<PathBuf> {
+    before.keys().chain(after.keys()).filter(|file| before.get(*file) != after.get(*file)).cloned().collect()
+}
+
+/// Writes back what a setting was; false where this process may not change it, and neither may a doctor that it starts.
+fn put_back(file: &Path, was: Option<&String>) -> bool {
+    // Of a list of words the chosen one stands in brackets.
+    let chosen = |text: &String| match text.split_once('[').and_then(|(_, rest)| rest.split_once(']')) {
+        Some((word, _)) => word.to_owned(),
+        None => text.trim().to_owned(),
+    };
+    was.is_some_and(|text| std::fs::write(file, chosen(text)).is_ok())
+}
+
+/// Others change settings too, irqbalance for one. What doctor changed it would change again once it is put back.
 #[test]
-fn it_changes_nothing() {
-    let before = settings();
+fn it_changes_no_setting() {
+    let mut before = settings();
     assert!(before.len() > 3, "something is compared: {before:?}");
     checks();
-    assert_eq!(settings(), before);
+    let mut suspects = changed(&before, &settings());
+    for _ in 0..5 {
+        suspects.retain(|file| put_back(file, before.get(file)));
+        if suspects.is_empty() {
+            return;
+        }
+        before = settings();
+        checks();
+        suspects = changed(&before, &settings()).intersection(&suspects).cloned().collect();
+    }
+    panic!("each time doctor looks these change: {suspects:?}");
+}
+
+/// In a mount namespace of its own, where nobody else's mounts appear.
+#[test]
+fn it_mounts_nothing() {
+    if !is_root() {
+        return skip("only root can mount something, and look at that alone");
+    }
+    let script = "cat /proc/self/mounts && echo -- && \"$0\" doctor --json >/dev/null && cat /proc/self/mounts";
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--propagation", "private", "sh", "-c", script, env!("CARGO_BIN_EXE_coordinator")]);
+    let output = command.output().unwrap();
+    let text = stdout(&output);
+    let (before, after) = text.split_once("--\n").unwrap_or_else(|| panic!("{}", stderr(&output)));
+    assert!(output.status.success() && before.contains(" /proc "), "{}", stderr(&output));
+    assert_eq!(after, before);
 }
 
 /// A cgroup with a CPU quota, removed at its end.
-struct Quota(PathBuf);
+struct Quota {
+    folder: PathBuf,
+    /// Gone after the cgroup, as fields are after their struct.
+    _controller: Option<CpuController>,
+}
+
+/// The cpu controller of version 2, on for the topmost cgroup's children because a test turned it on.
+struct CpuController;
+
+impl CpuController {
+    const FILE: &str = "/sys/fs/cgroup/cgroup.subtree_control";
+
+    /// Turns it on; `None` where it is on already, or is not ours to turn on.
+    fn on() -> Option<CpuController> {
+        let on = std::fs::read_to_string(CpuController::FILE).ok()?;
+        let is_on = on.split_whitespace().any(|name| name == "cpu");
+        (!is_on && std::fs::write(CpuController::FILE, "+cpu").is_ok()).then_some(CpuController)
+    }
+}
+
+impl Drop for CpuController {
+    fn drop(&mut self) {
+        // Somebody may use it by now: then the kernel refuses, and it is theirs.
+        let _ = std::fs::write(CpuController::FILE, "-cpu");
+    }
+}
 
 impl Quota {
     /// Makes one of so much time in each 100 ms, under version 1 or 2; `None` where neither is to be had.
@@ -167,24 +252,23 @@ impl Quota {
         let (v1, v2) = (Path::new("/sys/fs/cgroup/cpu"), Path::new("/sys/fs/cgroup"));
         let name = format!("contention-lab-test-quota-{}", std::process::id());
         if v1.join("cpu.cfs_quota_us").exists() {
-            let quota = Quota(v1.join(name));
-            std::fs::create_dir(&quota.0).ok()?;
-            std::fs::write(quota.0.join("cpu.cfs_period_us"), "100000").ok()?;
-            std::fs::write(quota.0.join("cpu.cfs_quota_us"), quota_us.to_string()).ok()?;
+            let quota = Quota { folder: v1.join(name), _controller: None };
+            std::fs::create_dir(&quota.folder).ok()?;
+            std::fs::write(quota.folder.join("cpu.cfs_period_us"), "100000").ok()?;
+            std::fs::write(quota.folder.join("cpu.cfs_quota_us"), quota_us.to_string()).ok()?;
             return Some(quota);
         }
-        // The controller may be on already, or not be ours to turn on: the child shows which.
-        let _ = std::fs::write(v2.join("cgroup.subtree_control"), "+cpu");
-        let quota = Quota(v2.join(name));
-        std::fs::create_dir(&quota.0).ok()?;
-        std::fs::write(quota.0.join("cpu.max"), format!("{quota_us} 100000")).ok()?;
+        // Where the controller is not on, the child has no such file.
+        let quota = Quota { folder: v2.join(name), _controller: CpuController::on() };
+        std::fs::create_dir(&quota.folder).ok()?;
+        std::fs::write(quota.folder.join("cpu.max"), format!("{quota_us} 100000")).ok()?;
         Some(quota)
     }
 
     /// `coordinator`, in the cgroup from its first moment.
     fn coordinator(&self) -> Command {
         let mut command = Command::new("sh");
-        command.args(["-c", "echo $$ >\"$0/cgroup.procs\" && exec \"$@\""]).arg(&self.0);
+        command.args(["-c", "echo $$ >\"$0/cgroup.procs\" && exec \"$@\""]).arg(&self.folder);
         command.arg(env!("CARGO_BIN_EXE_coordinator")).env("COLUMNS", "80").stdin(Stdio::null());
         command
     }
@@ -194,7 +278,7 @@ impl Drop for Quota {
     fn drop(&mut self) {
         // Busy until the kernel has let go of the last process.
         for _ in 0..1_000 {
-            match std::fs::remove_dir(&self.0) {
+            match std::fs::remove_dir(&self.folder) {
                 Err(error) if error.kind() == std::io::ErrorKind::ResourceBusy => {
                     std::thread::sleep(std::time::Duration::from_millis(5));
                 }

@@ -106,6 +106,35 @@ fn a_full_shared_memory_folder_is_an_error_and_no_signal() {
     assert!(text.contains("/dev/shm has no room") && text.contains("ENOSPC"), "{text}");
 }
 
+/// What a run says in a mount namespace of its own that `change` has spoilt; it must fail.
+fn spoilt(change: &str) -> String {
+    let bench = Bench::new(QUICK);
+    let mut run = Command::new("unshare");
+    run.args(["-m", "sh", "-c", &format!("{change} && exec \"$0\" \"$@\"")]);
+    let output = run.arg(env!("CARGO_BIN_EXE_coordinator")).arg("run").arg(bench.scenario()).output().unwrap();
+    let text = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    text
+}
+
+/// Each was put down to limits that had nothing to do with it.
+#[test]
+fn a_hidden_proc_and_a_missing_or_read_only_shared_memory_folder_are_named() {
+    if !is_root() {
+        return skip("hiding /proc and /dev/shm needs root");
+    }
+    // The executable's own folder must stay in sight where /dev is replaced.
+    let cases = [
+        ("mount -t tmpfs tmpfs /proc", "mount -t proc proc /proc"),
+        ("mount -t tmpfs tmpfs /dev && mknod -m 666 /dev/null c 1 3", "there is no /dev/shm"),
+        ("mount -t tmpfs -o ro tmpfs /dev/shm", "mount -o remount,rw /dev/shm"),
+    ];
+    for (change, cure) in cases {
+        let text = spoilt(change);
+        assert!(text.contains(cure) && !text.contains("ulimit"), "{change}: {text}");
+    }
+}
+
 #[test]
 fn results_that_cannot_be_written_are_an_error_before_anything_is_measured() {
     let bench = Bench::new(QUICK);

@@ -55,6 +55,7 @@ fn a_run_leaves_the_contracts_files_and_prints_the_same_json() {
     for observation in &run.observations {
         assert!(observation.passes > 0 || !observation.spoiled.is_empty(), "{observation:?}");
         assert!(observation.kept_ns <= observation.window_ns * 1.001, "{observation:?}");
+        assert!(observation.noted_ns.is_some_and(|noted| noted > observation.window_ns), "{observation:?}");
         assert!(observation.kept_passes <= observation.passes, "{observation:?}");
         assert!(
             observation.kept_ns + observation.lost_ns <= observation.window_ns.max(20e6) * 1.001,

@@ -167,6 +167,7 @@ impl<'s> Context<'s> {
             read_cost_ticks: recorded.read_cost_ticks,
             blocked_ticks: recorded.blocked_ticks,
             queue_delays: recorded.queue_delays,
+            noted_ticks: recorded.noted_ticks,
             transfer_before_ticks: before.transfer_ticks,
             transfer_after_ticks: after.transfer_ticks,
             contended_before_ticks: before.contended_ticks,

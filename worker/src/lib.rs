@@ -15,6 +15,8 @@ mod handover;
 mod hooks;
 mod lifeline;
 mod measure;
+#[cfg(test)]
+mod pagemap;
 mod pin;
 mod probe;
 mod recorder;

@@ -5,7 +5,7 @@ use crate::compile::CompiledLoop;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::gate::Gatekeeper;
-use plan::TickRate;
+use plan::{PAGE_BYTES, TickRate};
 use shm_layout::{Gate, Phase, Segment, WorkerState, ticks};
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -14,13 +14,11 @@ use std::sync::atomic::{AtomicU8, Ordering};
 const BATCH_NS: f64 = 20_000.0;
 /// No batch is planned longer than this many passes.
 const MAX_BATCH: u64 = 1 << 40;
-/// Page size that touching steps by; a larger real one only makes it touch twice.
-const PAGE: u64 = 4096;
 
 /// Fills this process's page tables for the whole segment: the memory itself was reserved before. After pinning.
 pub(crate) fn touch(segment: &Segment) {
     let map = segment.map();
-    for offset in (0..map.area_bytes).step_by(PAGE as usize) {
+    for offset in (0..map.area_bytes).step_by(PAGE_BYTES as usize) {
         // SAFETY: inside the area; an atomic or of zero changes nothing and is a write access, which maps the page.
         let byte = unsafe { (*segment.area().add(offset as usize).cast::<AtomicU8>()).fetch_or(0, Ordering::Relaxed) };
         // Used, or the optimiser may drop an operation that changes nothing.

@@ -37,12 +37,16 @@ pub(crate) struct Recorder {
     gap_floor_ticks: u64,
     long_blocking_ticks: u64,
     counters: Counters,
+    /// When what is taken was noted: first, and last.
+    noted: (Option<u64>, Option<u64>),
     schedstat: Schedstat,
 
     open_ticks: u64,
     close_ticks: u64,
     /// From the window's opening to this worker's work.
     after_ticks: u64,
+    /// From the window's opening to the work of the role that begins last.
+    last_after_ticks: u64,
     first_read: u64,
     last_read: u64,
     span_ticks: u64,
@@ -85,6 +89,7 @@ pub(crate) struct Recorded {
     pub(crate) read_cost_ticks: f64,
     pub(crate) blocked_ticks: u64,
     pub(crate) queue_delays: Vec<QueueDelay>,
+    pub(crate) noted_ticks: Option<u64>,
     pub(crate) counters: record::CounterReadings,
 }
 
@@ -98,10 +103,12 @@ impl Recorder {
             gap_floor_ticks: rate.ticks(GAP_FLOOR_NS),
             long_blocking_ticks: rate.ticks(LONG_BLOCKING_NS),
             counters: Counters::open(orders),
+            noted: (None, None),
             schedstat: Schedstat::open(),
             open_ticks: 0,
             close_ticks: 0,
             after_ticks: 0,
+            last_after_ticks: rate.ticks(program.workers.iter().map(|w| w.after.0).max().unwrap_or(0)),
             first_read: 0,
             last_read: ticks(),
             span_ticks: 0,
@@ -165,6 +172,10 @@ impl Recorder {
 
     /// Notes what is taken from this worker's CPU and cgroup: once before the warm-up, once after all have left.
     pub(crate) fn around(&mut self) {
+        match &mut self.noted {
+            (first @ None, _) => *first = Some(ticks()),
+            (Some(_), last) => *last = Some(ticks()),
+        }
         self.counters.around();
     }
 
@@ -274,9 +285,16 @@ impl Recorder {
         self.counted_until = now;
         self.passes += passes;
         self.slice_passes += passes;
-        if now - self.slice_start >= self.slice_ticks && self.slice_passes > 0 {
+        let full = now - self.slice_start >= self.slice_ticks;
+        if self.slice_passes > 0 && (full || self.last_role_began(now)) {
             self.end_slice(now);
         }
+    }
+
+    /// Whether the last role's work was due between the slice's start and now: no slice holds both states.
+    fn last_role_began(&self, now: u64) -> bool {
+        let due = self.open_ticks + self.last_after_ticks;
+        self.slice_start < due && due <= now
     }
 
     fn end_slice(&mut self, now: u64) {
@@ -330,6 +348,7 @@ impl Recorder {
             read_cost_ticks: self.read_cost_ticks,
             blocked_ticks: self.blocked_ticks,
             queue_delays: self.queue_delays,
+            noted_ticks: self.noted.1.zip(self.noted.0).map(|(last, first)| last.saturating_sub(first)),
             counters: self.counters.read(),
         }
     }
@@ -511,6 +530,34 @@ mod tests {
         assert_eq!((recorded.passes, recorded.span_ticks), (3, 600_000));
         let distance = recorded.read_distance_ticks;
         assert!((590_000..=610_000).contains(&distance), "{distance}: of the work alone");
+    }
+
+    #[test]
+    fn the_stretch_of_what_is_taken_lies_around_the_window() {
+        let noted_around = |times: u32| {
+            let (mut recorder, ..) = recorder();
+            let start = ticks();
+            (0..times).for_each(|_| recorder.around());
+            let (recorded, passed) = (recorder.finish(), ticks() - start);
+            recorded.noted_ticks.inspect(|noted| assert!((1..=passed).contains(noted), "{noted} of {passed}"))
+        };
+        assert_eq!([0, 1].map(noted_around), [None, None], "one note is no stretch");
+        assert!(noted_around(2).is_some());
+    }
+
+    #[test]
+    fn a_slice_ends_where_the_last_role_s_work_begins() {
+        let slices = |begins: u64, reads: &mut dyn Iterator<Item = (u64, u64)>| -> Vec<(u64, u64)> {
+            let mut script = Script::opened();
+            script.recorder.last_after_ticks = script.start - script.recorder.open_ticks + begins;
+            reads.for_each(|(at, passes)| script.read(at, passes));
+            let (recorded, start) = script.finish();
+            recorded.slices.iter().map(|s| (s.end_ticks - start, s.passes)).collect()
+        };
+        let steady = slices(1_010_000, &mut (1..=80).map(|read| (read * 20_000, 1)));
+        assert_eq!(steady, [(500_000, 25), (1_000_000, 25), (1_020_000, 1), (1_520_000, 25)]);
+        let waits_for_the_late_one = [(20_000, 0), (700_000, 0), (720_000, 1), (1_240_000, 9)];
+        assert_eq!(slices(700_000, &mut waits_for_the_late_one.into_iter()), [(720_000, 1), (1_240_000, 9)]);
     }
 
     #[test]

@@ -99,14 +99,9 @@ mod tests {
         }
     }
 
-    /// How many of the mapping's pages are there: bit 63 of an entry of `/proc/self/pagemap` (proc_pid_pagemap(5)).
     fn present(mapped: &Mapped) -> usize {
-        use std::os::unix::fs::FileExt;
-        let pages = mapped.bytes / PAGE_BYTES as usize;
-        let mut entries = vec![0u8; pages * 8];
-        let at = mapped.base.as_ptr() as u64 / PAGE_BYTES * 8;
-        std::fs::File::open("/proc/self/pagemap").unwrap().read_exact_at(&mut entries, at).unwrap();
-        entries.chunks_exact(8).filter(|entry| entry[7] & 0x80 != 0).count()
+        let start = mapped.base.addr().get();
+        crate::pagemap::present(&(start..start + mapped.bytes))
     }
 
     #[test]

@@ -1,43 +1,73 @@
 //! A worker's own pages, brought in before its window: code that has not run yet and a stack that has not grown yet would
 //! fault in it, and be counted as the loop's page faults.
-#![allow(unsafe_code)] // reading and writing memory that the kernel says is mapped
+#![allow(unsafe_code)] // asking the kernel for pages of memory that is mapped
 
+use nix::errno::Errno;
+use nix::sys::mman::{MmapAdvise, madvise, mlock, munlock};
+use plan::PAGE_BYTES;
+use std::ffi::c_void;
 use std::hint::black_box;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::ptr::NonNull;
 
-/// Smallest page: touching by it meets every larger one too.
-const PAGE: usize = 4096;
 /// Stack below the present frame that the window may grow into: hooks, clock reads and locks nest a few frames deep.
 const STACK_BYTES: usize = 64 * 1024;
+/// Bytes that [`lock_briefly`] holds at once: what RLIMIT_MEMLOCK allowed everybody before Linux 5.16.
+const LOCKED_BYTES: usize = 64 * 1024;
 
-/// Touches what this process executes and keeps: code and constants of the program and its libraries, their variables,
+/// Brings in what this process executes and keeps: code and constants of the program and its libraries, their variables,
 /// the heap, the stack. Not what has no name, such as large allocations, which whoever makes them touches, and regions,
 /// which must stay untouched; nor the segment, which is shared. Where there is no procfs, nothing but the stack.
 ///
-/// Call it when all that the window uses is allocated. It takes a millisecond or two: most pages come sixteen at a time.
+/// The kernel is asked for the pages, rather than reading them: a mapping may reach past its file's end, where reading is
+/// SIGBUS and asking is an error. What cannot be brought in is left: the window counts its faults, should it use it.
+///
+/// Call it when all that the window uses is allocated. It takes a millisecond or two.
 pub(crate) fn touch_own_pages() {
     touch_stack();
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
-    // SAFETY: the process has one thread, this one, and it unmaps nothing meanwhile.
-    maps.lines().filter_map(own_mapping).for_each(|own| unsafe { touch(own) });
+    maps.lines().filter_map(own_mapping).for_each(|own| bring_in(&own));
 }
 
-/// # Safety
-/// The mapping is there as it was read from procfs.
-unsafe fn touch(own: Own) {
-    for page in own.pages.step_by(PAGE) {
-        let page = std::ptr::with_exposed_provenance_mut::<u8>(page);
-        // SAFETY: mapped and readable by the caller's promise. Volatile: a read that nobody uses must not be dropped.
-        black_box(unsafe { page.read_volatile() });
-        if own.writable {
-            // SAFETY: as above, and writable; an atomic or of zero changes nothing.
-            black_box(unsafe { (*page.cast::<AtomicU8>()).fetch_or(0, Ordering::Relaxed) });
-        }
+/// A kernel before 5.14 does not know the advice, and locking does the same in more calls.
+fn bring_in(own: &Own) {
+    if populate(own) == Err(Errno::EINVAL) {
+        lock_briefly(own);
     }
 }
 
-/// A mapping to touch.
+/// Fills the page tables as reads would, and of what is writable as writes would, up to the first page that has nothing
+/// behind it.
+///
+/// # References
+/// madvise(2), MADV_POPULATE_READ and MADV_POPULATE_WRITE.
+fn populate(own: &Own) -> nix::Result<()> {
+    let advice = if own.writable { MmapAdvise::MADV_POPULATE_WRITE } else { MmapAdvise::MADV_POPULATE_READ };
+    let Some(start) = at(own.pages.start) else { return Ok(()) };
+    // SAFETY: this advice changes no content and takes no page away, whatever is mapped there by now.
+    unsafe { madvise(start, own.pages.len(), advice) }
+}
+
+/// Locks and unlocks a few pages at a time: locking brings in the same pages as [`populate`], and is refused with ENOMEM
+/// where there are none.
+///
+/// # References
+/// mlock(2).
+fn lock_briefly(own: &Own) {
+    for start in own.pages.clone().step_by(LOCKED_BYTES) {
+        let bytes = LOCKED_BYTES.min(own.pages.end - start);
+        let Some(start) = at(start) else { continue };
+        // SAFETY: locking changes no content, and the worker has no pages locked that this could unlock. Where locking
+        // failed midway, the pages before are locked too.
+        let _ = unsafe { (mlock(start, bytes), munlock(start, bytes)) };
+    }
+}
+
+fn at(address: usize) -> Option<NonNull<c_void>> {
+    NonNull::new(std::ptr::with_exposed_provenance_mut(address))
+}
+
+/// A mapping to bring in.
 #[derive(Debug, PartialEq, Eq)]
 struct Own {
     pages: Range<usize>,
@@ -59,7 +89,7 @@ fn own_mapping(line: &str) -> Option<Own> {
 #[inline(never)]
 fn touch_stack() {
     let mut frames = [0u8; STACK_BYTES];
-    for byte in frames.iter_mut().step_by(PAGE) {
+    for byte in frames.iter_mut().step_by(PAGE_BYTES as usize) {
         *byte = black_box(1);
     }
     black_box(&frames);
@@ -68,7 +98,10 @@ fn touch_stack() {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::FileExt;
+    use crate::pagemap::present;
+    use nix::sys::memfd::{MFdFlags, memfd_create};
+    use nix::sys::mman::{MapFlags, ProtFlags, mmap};
+    use std::num::NonZeroUsize;
 
     #[test]
     fn code_variables_heap_and_stack_are_ones_own_and_nothing_else() {
@@ -90,25 +123,39 @@ mod tests {
         }
     }
 
-    /// How many of its pages are there: bit 63 of an entry of `/proc/self/pagemap` (proc_pid_pagemap(5)).
-    fn present(pages: &Range<usize>) -> usize {
-        let mut entries = vec![0u8; pages.len() / PAGE * 8];
-        let pagemap = std::fs::File::open("/proc/self/pagemap").unwrap();
-        pagemap.read_exact_at(&mut entries, (pages.start / PAGE * 8) as u64).unwrap();
-        entries.chunks_exact(8).filter(|entry| entry[7] & 0x80 != 0).count()
-    }
-
     #[test]
-    fn code_that_never_ran_is_there_once_touched() {
+    fn code_that_never_ran_is_there_once_brought_in() {
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
         let code = maps.lines().filter(|line| line.contains(" r-xp ")).filter_map(own_mapping);
         // Of the largest, these tests use a part.
-        let largest = || code.clone().max_by_key(|own| own.pages.len()).unwrap();
-        let (pages, all) = (largest().pages, largest().pages.len() / PAGE);
-        // SAFETY: no thread of the tests unmaps their code.
-        unsafe { touch(largest()) };
+        let own = code.max_by_key(|own| own.pages.len()).unwrap();
+        bring_in(&own);
         // The kernel may take pages back while memory is short, but hardly so many at once.
-        let there = present(&pages);
+        let (there, all) = (present(&own.pages), own.pages.len() / PAGE_BYTES as usize);
         assert!(there > all / 10 * 9, "{there} of {all} pages");
+    }
+
+    /// Three pages of a file that ends in the second; the third is SIGBUS to whoever reads it.
+    fn mapping_past_the_end(writable: bool) -> Own {
+        let pages = |count: u64| (count * PAGE_BYTES) as usize;
+        let file = memfd_create(c"resident", MFdFlags::MFD_CLOEXEC).unwrap();
+        nix::unistd::write(&file, &vec![7; pages(2) - 100]).unwrap();
+        let rights = if writable { ProtFlags::PROT_READ | ProtFlags::PROT_WRITE } else { ProtFlags::PROT_READ };
+        let length = NonZeroUsize::new(pages(3)).unwrap();
+        // SAFETY: a new mapping at an address of the kernel's choice overlaps nothing; it stays until the tests end.
+        let start = unsafe { mmap(None, length, rights, MapFlags::MAP_PRIVATE, &file, 0) }.unwrap();
+        let start = start.as_ptr().expose_provenance();
+        Own { pages: start..start + pages(3), writable }
+    }
+
+    #[test]
+    fn a_mapping_that_reaches_past_its_file_s_end_kills_nobody() {
+        for writable in [false, true] {
+            for way in [bring_in as fn(&Own), lock_briefly] {
+                let own = mapping_past_the_end(writable);
+                way(&own);
+                assert_eq!(present(&own.pages), 2, "writable: {writable}");
+            }
+        }
     }
 }

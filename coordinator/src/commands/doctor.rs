@@ -1,6 +1,6 @@
 //! `doctor`: the patient, what is found on it, and the screen or JSON that says so. It changes nothing.
 
-use crate::cli::DoctorOptions;
+use crate::cli::{DoctorOptions, ShapeOptions};
 use crate::commands::run::overrides;
 use crate::exit::{CommandError, Ending};
 use crate::machine::Machine;
@@ -49,26 +49,33 @@ struct Subject {
     needs: Option<Needs>,
 }
 
-/// The CPUs given, else those of the scenario, else all that this process may use.
+/// The CPUs of the scenario under the flags; without one those given, else all that this process may use.
 fn subject(options: &DoctorOptions, topology: &Topology) -> Result<Subject, CommandError> {
-    let given = options.cpus.as_deref().map(|list| cpus(list, topology)).transpose()?;
-    let needs = options.scenario.as_deref().map(|file| needs_of(file, topology)).transpose()?;
     let usable = || topology.cpus.iter().filter(|cpu| cpu.usable).map(|cpu| cpu.id).collect();
-    let (cpus, chosen_by) = match (given, &needs) {
-        (Some(given), _) => (given, "as asked for"),
-        (None, Some(needs)) if !needs.cpus.is_empty() => (needs.cpus.clone(), "those of the scenario"),
-        (None, Some(_)) => (usable(), "all that this process may use, since it can place no arm of the scenario"),
-        (None, None) => (usable(), "all that this process may use"),
+    let Some(file) = options.scenario.as_deref() else {
+        let (cpus, chosen_by) = match &options.shape.cpus {
+            Some(list) => (cpus(list, topology)?, "as asked for"),
+            None => (usable(), "all that this process may use"),
+        };
+        return Ok(Subject { cpus, chosen_by, needs: None });
     };
-    let needs = needs.map(|needs| Needs { cpus: cpus.clone(), ..needs });
+    let needs = needs_of(file, &options.shape, topology)?;
+    let (cpus, chosen_by) = match needs.cpus.is_empty() {
+        false => (needs.cpus.clone(), "those of the scenario"),
+        true => (usable(), "all that this process may use, since it can place no arm of the scenario"),
+    };
+    let needs = Some(Needs { cpus: cpus.clone(), ..needs });
     Ok(Subject { cpus, chosen_by, needs })
 }
 
-fn needs_of(file: &Path, topology: &Topology) -> Result<Needs, CommandError> {
-    let loaded = scenario::load(file)?;
-    let bound = plan::bind(&loaded.plan, topology, 0).map_err(|error| loaded.source.refuse(&error))?;
-    let selection = overrides::selection(&loaded, &loaded.plan, &bound)?;
-    Ok(needs::of(&loaded.plan, &bound, &selection))
+/// What a run with these flags would need.
+fn needs_of(file: &Path, shape: &ShapeOptions, topology: &Topology) -> Result<Needs, CommandError> {
+    let loaded = overrides::load_shape(file, shape)?;
+    let refused = |error: plan::BindError| overrides::usage_or_refusal(&loaded, error);
+    let plan = loaded.plan.clone().only(&shape.only).map_err(refused)?;
+    let bound = plan::bind(&plan, topology, 0).map_err(refused)?;
+    let selection = overrides::selection(&loaded, &plan, &bound)?;
+    Ok(needs::of(&plan, &bound, &selection))
 }
 
 /// A list of CPUs that are online. Whether this process may use them is one of the checks.

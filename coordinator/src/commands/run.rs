@@ -28,11 +28,11 @@ pub(crate) fn run(options: &RunOptions, colour: ColourChoice) -> Result<Ending, 
     let loaded = overrides::load(options)?;
     let machine = Machine::read().map_err(CommandError::Failed)?;
     let seed = options.seed.unwrap_or_else(|| u64::from(rand::random::<u32>()));
-    let refused = |error: plan::BindError| overrides::usage_or_refusal(&loaded, error, &machine);
-    let plan = loaded.plan.clone().only(&options.only).map_err(refused)?;
+    let refused = |error: plan::BindError| overrides::usage_or_refusal(&loaded, error);
+    let plan = loaded.plan.clone().only(&options.shape.only).map_err(refused)?;
     let bound = plan::bind(&plan, &machine.topology, seed).map_err(refused)?;
     if !bound.arms.iter().any(|arm| arm.arm.kind == ArmKind::Variant && arm.program.is_ok()) {
-        say(&nothing_to_run(&bound, &machine));
+        say(&nothing_to_run(&bound));
         return Ok(Ending::HostCannot);
     }
     let selection = overrides::selection(&loaded, &plan, &bound)?;
@@ -75,10 +75,10 @@ pub(crate) fn run(options: &RunOptions, colour: ColourChoice) -> Result<Ending, 
 }
 
 /// Why this host runs nothing of the scenario: every arm with its reason, and who limits the CPUs.
-fn nothing_to_run(bound: &Bound, machine: &Machine) -> String {
+fn nothing_to_run(bound: &Bound) -> String {
     let unplaced = bound.arms.iter().filter_map(|arm| Some((&arm.arm.name, arm.program.as_ref().err()?)));
     let reasons: String = unplaced.map(|(name, not)| format!("\n  arm `{name}`: {}", not.why)).collect();
-    format!("this host can place no arm of the scenario:{reasons}\n  for this process, {}", machine.cpu_limits())
+    format!("this host can place no arm of the scenario:{reasons}\n  for this process, {}", Machine::cpu_limits())
 }
 
 fn progress_mode(options: &RunOptions) -> ProgressMode {

@@ -1,4 +1,5 @@
-//! The doctor's screen: a line a check, and below it what to know and to do where it is not well.
+//! The doctor's screen: a line a check, and below it what to know and to do where it is not well. What is off or not
+//! there shares a line.
 
 use crate::report::page::Page;
 use crate::report::style::{Style, Tone};
@@ -21,7 +22,7 @@ pub(crate) struct Screen<'a> {
     pub(crate) chosen_by: &'a str,
     /// The scenario asked about, and what it needs.
     pub(crate) needs: Option<(&'a Path, &'a Needs)>,
-    /// Whether checks that are well say why they matter.
+    /// Whether checks that are well say why they matter, and each has a line of its own.
     pub(crate) verbose: bool,
 }
 
@@ -34,7 +35,20 @@ pub(crate) fn render(screen: &Screen<'_>, style: &Style) -> String {
     let names = if style.width() >= WIDE { names + 2 } else { 0 };
     for theme in screen.themes.iter().filter(|theme| !theme.findings.is_empty()) {
         page.heading(theme.title);
-        theme.findings.iter().for_each(|finding| one(&mut page, &finding.check, names, screen.verbose));
+        let idle = if screen.verbose { vec![] } else { idle(theme) };
+        for finding in theme.findings.iter().filter(|finding| !idle.contains(&finding.check.name.as_str())) {
+            let explained = screen.verbose || screen.needs.is_some_and(|(_, needs)| finding.spoils(needs));
+            one(&mut page, &finding.check, names, explained);
+        }
+        if !idle.is_empty() {
+            page.columns(
+                Tone::Good,
+                &format!("{:STATE$}", "ok"),
+                "",
+                &format!("off or none: {}", idle.join(", ")),
+                STATE,
+            );
+        }
     }
     page.blank();
     if let Some((file, needs)) = screen.needs {
@@ -48,7 +62,14 @@ fn checks(themes: &[Theme]) -> impl Iterator<Item = &Check> {
     themes.iter().flat_map(|theme| &theme.findings).map(|finding| &finding.check)
 }
 
-fn one(page: &mut Page<'_>, check: &Check, names: usize, verbose: bool) {
+/// The checks of a theme that share a line, where they are several.
+fn idle(theme: &Theme) -> Vec<&str> {
+    let idle = theme.findings.iter().filter(|finding| finding.idle).map(|finding| finding.check.name.as_str());
+    let idle: Vec<&str> = idle.collect();
+    if idle.len() > 1 { idle } else { vec![] }
+}
+
+fn one(page: &mut Page<'_>, check: &Check, names: usize, explained: bool) {
     let (tone, word) = match check.state {
         CheckState::Ok => (Tone::Good, "ok"),
         CheckState::Warn => (Tone::Caution, "warn"),
@@ -56,7 +77,7 @@ fn one(page: &mut Page<'_>, check: &Check, names: usize, verbose: bool) {
     };
     let name = if names > 0 { format!("{:names$}", check.name) } else { format!("{}: ", check.name) };
     page.columns(tone, &format!("{word:STATE$}"), &name, &check.seen, if names > 0 { STATE + names } else { STATE });
-    if verbose || check.state != CheckState::Ok {
+    if explained || check.state != CheckState::Ok {
         page.item(STATE, "why: ", &check.why);
     }
     if let Some(cure) = &check.cure {
@@ -111,7 +132,7 @@ mod tests {
     fn finding(name: &str, state: CheckState, seen: &str, spoils: Spoils) -> Finding {
         let cure = (state != CheckState::Ok).then(|| "`sudo sysctl -w kernel.calm=1`".to_owned());
         let why = "it takes time from a worker that the worker then lacks, and which nobody gives back".to_owned();
-        Finding { check: Check { name: name.into(), state, seen: seen.into(), why, cure }, spoils }
+        Finding { check: Check { name: name.into(), state, seen: seen.into(), why, cure }, spoils, idle: false }
     }
 
     fn themes() -> Vec<Theme> {
@@ -188,6 +209,33 @@ warn    cgroup_quota     1.5 CPUs for 2
         assert!(text.contains("Runs of case.toml are spoiled by: other_processes, cgroup_quota.\n"), "{text}");
         let text = render(&screen(&themes(), Some((file, &Needs::default())), false), &Style::plain(80));
         assert!(text.contains("Nothing here spoils runs of case.toml.\n"), "{text}");
+    }
+
+    #[test]
+    fn what_is_off_or_not_there_shares_a_line_unless_all_is_asked_for() {
+        let idle = |name| Finding { idle: true, ..finding(name, CheckState::Ok, "none", Spoils::Nothing) };
+        let several = Theme {
+            title: "Several",
+            findings: vec![idle("a"), finding("b", CheckState::Ok, "1", Spoils::Nothing), idle("c")],
+        };
+        let themes = [several, Theme { title: "Single", findings: vec![idle("d")] }];
+        let text = render(&screen(&themes, None, false), &Style::plain(80));
+        let expected = "Several\nok      b  1\nok      off or none: a, c\n\nSingle\nok      d  none\n\n4 ok,";
+        assert!(text.contains(expected), "{text}");
+        let verbose = render(&screen(&themes, None, true), &Style::plain(80));
+        assert!(["a", "b", "c", "d"].iter().all(|name| verbose.contains(&format!("ok      {name}  "))), "{verbose}");
+    }
+
+    #[test]
+    fn what_is_well_and_too_little_for_this_run_explains_itself() {
+        let room = finding("dev_shm", CheckState::Ok, "17 MiB free", Spoils::SegmentsOver(17 << 20));
+        let themes = [Theme { title: "Limits", findings: vec![room] }];
+        let text = |segment_bytes| {
+            let needs = Needs { segment_bytes, ..Needs::default() };
+            render(&screen(&themes, Some((Path::new("case.toml"), &needs)), false), &Style::plain(80))
+        };
+        assert!(text(18 << 20).contains("        why: ") && text(18 << 20).contains("spoiled by: dev_shm."));
+        assert!(!text(16 << 20).contains("why: "));
     }
 
     #[test]

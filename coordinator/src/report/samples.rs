@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::io::Write;
 
 /// The columns that every run has, in order.
-const FIXED: [&str; 21] = [
+const FIXED: [&str; 22] = [
     "arm",
     "block",
     "worker",
@@ -19,6 +19,7 @@ const FIXED: [&str; 21] = [
     "lost_ns",
     "blocked_ns",
     "window_ns",
+    "noted_ns",
     "ns_per_op",
     "transfer_before_ns",
     "transfer_after_ns",
@@ -69,6 +70,7 @@ fn fixed(seen: &Observation) -> Vec<String> {
         seen.lost_ns.to_string(),
         seen.blocked_ns.to_string(),
         seen.window_ns.to_string(),
+        optional(seen.noted_ns),
         optional(seen.ns_per_op),
         optional(seen.transfer_before_ns),
         optional(seen.transfer_after_ns),

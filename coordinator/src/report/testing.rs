@@ -268,10 +268,7 @@ fn event(name: &str, counted_by: CountedBy) -> CountedEvent {
         event: Some(name.replace('_', "-")),
         counts: format!("what the kernel's {name} counts"),
         source: "perf_event_open(2)".to_owned(),
-        counted_by: match counted_by {
-            CountedBy::Processor => "processor".to_owned(),
-            CountedBy::Kernel => "kernel".to_owned(),
-        },
+        counted_by,
         cpus: "0-1".to_owned(),
     }
 }
@@ -511,6 +508,7 @@ fn observation(
         lost_ns: 1_500_000.125,
         blocked_ns: 0.0,
         window_ns: 100_000_123.4,
+        noted_ns: Some(121_000_456.7),
         ns_per_op,
         slice_ns_per_op: Vec::new(),
         transfer_before_ns: Some(57.1),

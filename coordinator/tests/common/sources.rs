@@ -81,9 +81,8 @@ fn is_reading(reading: &Value) -> bool {
     match reading["state"].as_str() {
         Some("counted") => reading["value"].is_u64(),
         Some("scaled") => reading["value"].is_u64() && reading["ratio"].as_f64().is_some_and(|r| 0.0 < r && r < 1.0),
-        Some("not_scheduled") => !figures,
         Some("unsupported") => !figures && said("why"),
-        Some("denied") => !figures && said("why") && said("cure"),
+        Some("denied" | "not_scheduled") => !figures && said("why") && said("cure"),
         _ => false,
     }
 }

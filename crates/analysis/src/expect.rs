@@ -241,6 +241,13 @@ fn counter_value<'a>(
     pick: fn(&record::Measured) -> Option<f64>,
 ) -> Result<Value, Missing> {
     let role = role(view, bound, term);
+    // The scenario's own events are replaced as a list, and its claims stay.
+    if !plan::event::is_counter(counter) && view.plan.measure.events.iter().all(|event| event.key() != counter) {
+        let why = format!(
+            "`{counter}` is not among this run's events: `--events` replaced the scenario's list; add `{counter}` to it"
+        );
+        return Err(Missing::NotApplicable(why));
+    }
     let whole = counters::measured(&view.workers(&term.arm, Some(role)), counter);
     if let Some(why) = counters::why_not(&whole.reading) {
         return Err(Missing::NotApplicable(format!("`{counter}` was not counted: {why}")));
@@ -286,6 +293,7 @@ mod tests {
     use super::*;
     use crate::testkit::{Bench, lock_observation};
     use ExpectState::{Fails, Holds, NotApplicable, Undecided};
+    use plan::EventSpec;
     use record::Reading;
 
     fn term(metric: Metric, arm: &str) -> Term {
@@ -445,6 +453,7 @@ mod tests {
         for name in lab.into_iter().chain(["r01d1", "far_fills"]) {
             for per in [Metric::CounterPerOp, Metric::CounterPerSecond] {
                 let mut bench = bench();
+                bench.plan.measure.events = EventSpec::list("r01d1,cpu/event=1,name=far_fills/").expect("events");
                 let denied = Reading::Denied { why: "paranoid is 4".into(), cure: "sudo sysctl".into() };
                 bench.observations.iter_mut().for_each(|o| drop(o.counters.insert(name.into(), denied.clone())));
                 let seen = judged(bench, number(term(per(name.into()), "packed"), Relation::AtMost, 0.5));
@@ -455,6 +464,15 @@ mod tests {
         let nobody =
             judged(bench(), number(term(Metric::CounterPerOp("upgrades".into()), "packed"), Relation::AtMost, 0.5));
         assert_eq!(nobody.state, NotApplicable, "{}", nobody.why);
+    }
+
+    #[test]
+    fn a_claim_on_an_event_that_a_flag_replaced_says_so() {
+        let mut bench = bench();
+        bench.plan.measure.events = EventSpec::list("faults").expect("an event");
+        let seen = judged(bench, number(term(Metric::CounterPerOp("my_sw".into()), "packed"), Relation::AtMost, 0.5));
+        assert_eq!(seen.state, NotApplicable);
+        assert!(seen.why.contains("`my_sw`") && seen.why.contains("`--events` replaced"), "{}", seen.why);
     }
 
     #[test]

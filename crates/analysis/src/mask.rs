@@ -54,15 +54,19 @@ pub fn stuck(program: &Program, traces: &[Trace], clock: TickRate) -> Vec<Stuck>
 /// that overlap an eviction of *any* are masked. Where workers share a CPU nothing is masked: the figure is the whole
 /// window's, and [`Observation::lost_ns`] the time some worker was off its CPU.
 ///
+/// Where roles begin at different times, all of this is of what lies behind the last one's begin: before it not everyone
+/// was running.
+///
 /// One observation a trace, in the order of `traces`. [`Observation::regime`] is left open: it depends on the others.
 /// A repetition with a worker that was [`stuck`] is an error, which the caller names instead.
 pub fn observe(arm: &str, block: u32, program: &Program, traces: &[Trace], clock: TickRate) -> Vec<Observation> {
     let evictions = Evictions::of(traces, clock);
-    let spoiled = reasons(program, traces, &evictions, clock);
+    let masking = Masking::of(program, traces, &evictions, clock);
+    let spoiled = masking.reasons(traces);
     let probes = Probes::of(traces, clock);
     let one = |trace: &Trace| {
         let worker = worker_program(program, trace.worker);
-        let share = Share::of(trace, &evictions, program.shares_cpu, clock);
+        let share = masking.share(trace);
         Observation {
             arm: arm.to_owned(),
             block,
@@ -77,6 +81,7 @@ pub fn observe(arm: &str, block: u32, program: &Program, traces: &[Trace], clock
             lost_ns: share.lost_ns,
             blocked_ns: clock.ns(trace.blocked_ticks),
             window_ns: clock.ns(trace.span_ticks + trace.work_ticks.saturating_sub(trace.open_ticks)),
+            noted_ns: trace.noted_ticks.map(|ticks| clock.ns(ticks)),
             ns_per_op: share.ns_per_op,
             slice_ns_per_op: share.slice_ns_per_op,
             transfer_before_ns: probes.transfer_ns.0,
@@ -87,7 +92,7 @@ pub fn observe(arm: &str, block: u32, program: &Program, traces: &[Trace], clock
             regime: None,
             spoiled: spoiled.clone(),
             counters: trace.counters.clone(),
-            locks: trace.locks.iter().map(|l| lock(program, l, &evictions, clock)).collect(),
+            locks: trace.locks.iter().map(|l| lock(l, &masking)).collect(),
             ..Default::default()
         }
     };
@@ -129,52 +134,100 @@ struct Share {
     slice_ns_per_op: Vec<f64>,
 }
 
-impl Share {
-    fn of(trace: &Trace, evictions: &Evictions, shares_cpu: bool, clock: TickRate) -> Share {
-        let masked = |slice: &Slice| !shares_cpu && evictions.overlap(slice.start_ticks, slice.end_ticks);
-        let length = |slice: &Slice| slice.end_ticks.saturating_sub(slice.start_ticks);
-        let (lost, kept): (Vec<&Slice>, Vec<&Slice>) = trace.slices.iter().partition(|s| masked(s));
-        let with_passes = kept.iter().filter(|s| s.passes > 0);
-        let slice_ns_per_op: Vec<f64> = with_passes.map(|s| clock.ns(length(s)) / s.passes as f64).collect();
-        if shares_cpu {
-            // Half of the slices may be free of the time spent off the CPU, so their median is no measure of it.
-            let ns_per_op = (trace.passes > 0).then(|| clock.ns(trace.span_ticks) / trace.passes as f64);
-            let lost_ns = clock.ns(evictions.inside(trace.open_ticks, trace.close_ticks));
-            let kept_ns = clock.ns(trace.span_ticks);
-            return Share { kept_passes: trace.passes, kept_ns, lost_ns, ns_per_op, slice_ns_per_op };
+/// What the judgement of a repetition's workers rests on.
+struct Masking<'a> {
+    program: &'a Program,
+    evictions: &'a Evictions,
+    clock: TickRate,
+    /// When the last worker was to begin its loop: what lies before it is no co-running time, but not lost either.
+    together_ticks: u64,
+}
+
+impl<'a> Masking<'a> {
+    fn of(program: &'a Program, traces: &[Trace], evictions: &'a Evictions, clock: TickRate) -> Masking<'a> {
+        let together_ticks = traces.iter().map(|t| t.work_ticks).max().unwrap_or(0);
+        Masking { program, evictions, clock, together_ticks }
+    }
+
+    /// Whether something that began then, or a slice that did, lies behind the last worker's begin.
+    fn together(&self, start_ticks: u64) -> bool {
+        start_ticks >= self.together_ticks
+    }
+
+    /// The part of a worker's window in which all had work, ticks.
+    fn window_ticks(&self, trace: &Trace) -> u64 {
+        trace.close_ticks.saturating_sub(self.together_ticks)
+    }
+
+    fn share(&self, trace: &Trace) -> Share {
+        if self.program.shares_cpu { self.whole(trace) } else { self.masked(trace) }
+    }
+
+    /// The share of a worker whose CPU another shares. Half of the slices may be free of the time spent off the CPU, so
+    /// their median is no measure of it.
+    fn whole(&self, trace: &Trace) -> Share {
+        let slices: Vec<&Slice> = trace.slices.iter().filter(|s| self.together(s.start_ticks)).collect();
+        let (passes, ticks) = match self.together(trace.work_ticks) {
+            true => (trace.passes, trace.span_ticks),
+            false => (slices.iter().map(|s| s.passes).sum(), slices.iter().map(|s| length(s)).sum()),
+        };
+        let kept_ns = self.clock.ns(ticks);
+        Share {
+            kept_passes: passes,
+            kept_ns,
+            lost_ns: self.clock.ns(self.evictions.inside(self.together_ticks, trace.close_ticks)),
+            ns_per_op: (passes > 0).then(|| kept_ns / passes as f64),
+            slice_ns_per_op: self.ns_per_op(&slices),
         }
-        let window = trace.working_ticks();
+    }
+
+    fn masked(&self, trace: &Trace) -> Share {
+        let masked = |slice: &&Slice| self.evictions.overlap(slice.start_ticks, slice.end_ticks);
+        let together = trace.slices.iter().filter(|s| self.together(s.start_ticks));
+        let (lost, kept): (Vec<&Slice>, Vec<&Slice>) = together.partition(masked);
+        let slice_ns_per_op = self.ns_per_op(&kept);
         let kept_ticks: u64 = kept.iter().map(|s| length(s)).sum();
-        let unseen: u64 = edges(trace, clock).iter().map(|(start, end)| end - start).sum();
+        let unseen: u64 = edges(trace, self.clock)
+            .iter()
+            .map(|(start, end)| end.saturating_sub(*start.max(&self.together_ticks)))
+            .sum();
+        let lost_ticks = lost.iter().map(|s| length(s)).sum::<u64>() + unseen;
         Share {
             kept_passes: kept.iter().map(|s| s.passes).sum(),
-            kept_ns: clock.ns(kept_ticks),
+            kept_ns: self.clock.ns(kept_ticks),
             // The last slice may end behind the window, whose length is the most that can be lost.
-            lost_ns: clock
-                .ns((lost.iter().map(|s| length(s)).sum::<u64>() + unseen).min(window.saturating_sub(kept_ticks))),
+            lost_ns: self.clock.ns(lost_ticks.min(self.window_ticks(trace).saturating_sub(kept_ticks))),
             ns_per_op: median_of(slice_ns_per_op.iter().copied()),
             slice_ns_per_op,
         }
     }
+
+    fn ns_per_op(&self, slices: &[&Slice]) -> Vec<f64> {
+        let with_passes = slices.iter().filter(|s| s.passes > 0);
+        with_passes.map(|s| self.clock.ns(length(s)) / s.passes as f64).collect()
+    }
+
+    /// Why a repetition does not count; the same for all its workers.
+    fn reasons(&self, traces: &[Trace]) -> Vec<String> {
+        let lost_time = |t: &Trace| {
+            let least = LEAST_KEPT * self.clock.ns(self.window_ticks(t));
+            !self.program.shares_cpu && self.share(t).kept_ns < least
+        };
+        let speed_changed = |t: &Trace| {
+            let (before, after) = (t.core_loop_before_ticks as f64, t.core_loop_after_ticks as f64);
+            before > 0.0 && after > 0.0 && before.max(after) > CORE_SPEED_CHANGE * before.min(after)
+        };
+        let found = [
+            ("lost_time", traces.iter().any(lost_time)),
+            ("gap_log_full", traces.iter().any(|t| t.gaps_lost > 0 || t.queue_delays_lost > 0)),
+            ("core_speed_changed", traces.iter().any(speed_changed)),
+        ];
+        found.into_iter().filter(|(_, so)| *so).map(|(reason, _)| reason.to_owned()).collect()
+    }
 }
 
-/// Why a repetition does not count; the same for all its workers.
-fn reasons(program: &Program, traces: &[Trace], evictions: &Evictions, clock: TickRate) -> Vec<String> {
-    let lost_time = |t: &Trace| {
-        let window = clock.ns(t.working_ticks());
-        let kept_little = Share::of(t, evictions, program.shares_cpu, clock).kept_ns < LEAST_KEPT * window;
-        !program.shares_cpu && kept_little
-    };
-    let speed_changed = |t: &Trace| {
-        let (before, after) = (t.core_loop_before_ticks as f64, t.core_loop_after_ticks as f64);
-        before > 0.0 && after > 0.0 && before.max(after) > CORE_SPEED_CHANGE * before.min(after)
-    };
-    let found = [
-        ("lost_time", traces.iter().any(lost_time)),
-        ("gap_log_full", traces.iter().any(|t| t.gaps_lost > 0 || t.queue_delays_lost > 0)),
-        ("core_speed_changed", traces.iter().any(speed_changed)),
-    ];
-    found.into_iter().filter(|(_, so)| *so).map(|(reason, _)| reason.to_owned()).collect()
+fn length(slice: &Slice) -> u64 {
+    slice.end_ticks.saturating_sub(slice.start_ticks)
 }
 
 fn evicted_enough_to_excuse(program: &Program, trace: &Trace, clock: TickRate) -> bool {
@@ -188,10 +241,13 @@ fn evicted_enough_to_excuse(program: &Program, trace: &Trace, clock: TickRate) -
         || silent()
 }
 
-fn lock(program: &Program, trace: &LockTrace, evictions: &Evictions, clock: TickRate) -> LockObservation {
-    let name = program.locks.get(trace.lock as usize).map(|l| l.name.clone());
-    let kept = trace.waits.iter().filter(|w| !evictions.overlap(w.start_ticks, w.start_ticks + w.ticks));
-    let ns = |wait: &Wait| clock.ns(wait.ticks).round() as u64;
+fn lock(trace: &LockTrace, masking: &Masking<'_>) -> LockObservation {
+    let name = masking.program.locks.get(trace.lock as usize).map(|l| l.name.clone());
+    let counts = |w: &&Wait| {
+        masking.together(w.start_ticks) && !masking.evictions.overlap(w.start_ticks, w.start_ticks + w.ticks)
+    };
+    let kept = trace.waits.iter().filter(counts);
+    let ns = |wait: &Wait| masking.clock.ns(wait.ticks).round() as u64;
     LockObservation {
         lock: name.unwrap_or_else(|| format!("lock {}", trace.lock)),
         acquisitions: trace.acquisitions,
@@ -321,22 +377,79 @@ mod tests {
         assert!((lost_by_fellow(5) - 5e6).abs() < 1.0);
     }
 
+    /// Two steady workers, of which the first has work from `due_ms` on and begins it at `begins_ms`; alone, the other
+    /// needs a tenth of the time.
+    fn one_comes_later(due_ms: u64, begins_ms: u64) -> Vec<Trace> {
+        let (mut late, mut fellow) = (steady_trace(0, 23.0, CLOCK), steady_trace(1, 23.0, CLOCK));
+        late.work_ticks = late.open_ticks + due_ms * MS;
+        let start = late.open_ticks + begins_ms * MS;
+        late.slices.retain(|s| s.start_ticks >= start);
+        late.span_ticks -= begins_ms * MS;
+        late.passes = late.slices.iter().map(|s| s.passes).sum();
+        for alone in fellow.slices.iter_mut().filter(|s| s.start_ticks < late.work_ticks) {
+            alone.passes *= 10;
+        }
+        fellow.passes = fellow.slices.iter().map(|s| s.passes).sum();
+        vec![late, fellow]
+    }
+
     /// The wait for a late role's work was taken for an eviction that lasts until it begins.
     #[test]
-    fn a_role_that_begins_later_masks_nothing_before_and_its_counters_have_the_whole_window() {
-        let begins = |late_ms: u64| {
-            let mut late = steady_trace(0, 23.0, CLOCK);
-            late.work_ticks = late.open_ticks + 95 * MS;
-            let start = late.open_ticks + late_ms * MS;
-            late.slices.retain(|s| s.start_ticks >= start);
-            late.span_ticks -= late_ms * MS;
-            observe("a", 0, &counters_program(8), &[late, steady_trace(1, 23.0, CLOCK)], CLOCK)
-        };
+    fn before_the_last_role_begins_nothing_is_lost_and_counters_have_the_whole_window() {
+        let begins = |late_ms| observe("a", 0, &counters_program(8), &one_comes_later(95, late_ms), CLOCK);
         let seen = begins(95);
         assert_eq!((seen[0].lost_ns, seen[1].lost_ns), (0.0, 0.0));
         assert!(seen[0].spoiled.is_empty(), "{:?}: 5 ms of 5 ms were kept", seen[0].spoiled);
         assert_eq!((seen[0].window_ns, seen[1].window_ns), (100e6, 100e6));
         assert!((begins(97)[1].lost_ns - 2e6).abs() < 1.0, "it was away when its work was due");
+    }
+
+    /// A median over slices from before and after the last role's begin is a figure of neither.
+    #[test]
+    fn figures_are_of_the_time_in_which_all_had_begun() {
+        let mut alone_evicted = one_comes_later(60, 60);
+        let open = alone_evicted[1].open_ticks;
+        alone_evicted[1].gaps.push(Gap { start_ticks: open + MS, end_ticks: open + 50 * MS, blocked_ticks: 0 });
+        let waits = [(59 * MS, 2000), (61 * MS, 400)];
+        alone_evicted[1].locks.push(LockTrace {
+            lock: 0,
+            acquisitions: 100,
+            contended: 2,
+            waits: waits.iter().map(|&(at, ticks)| Wait { start_ticks: open + at, ticks }).collect(),
+            waits_lost: 0,
+            handoffs: 1,
+            longest_run: 9,
+            owner_died: 0,
+            ..LockTrace::default()
+        });
+        let seen = observe("a", 0, &twin_lock_program(), &alone_evicted, CLOCK);
+        for worker in &seen {
+            assert!((worker.ns_per_op.unwrap() - 23.0).abs() < 0.1, "{:?}", worker.ns_per_op);
+            assert!(worker.slice_ns_per_op.iter().all(|ns| (ns - 23.0).abs() < 0.1));
+            assert_eq!((worker.kept_ns, worker.lost_ns), (40e6, 0.0), "what came before is neither kept nor lost");
+            assert!(worker.spoiled.is_empty(), "{:?}", worker.spoiled);
+        }
+        assert_eq!(seen[0].kept_passes, seen[1].kept_passes);
+        assert_eq!(seen[1].passes, alone_evicted[1].passes, "counters divide by all of them");
+        let lock = &seen[1].locks[0];
+        assert_eq!((&lock.kept_waits, &lock.all_waits), (&tally([200].into_iter()), &tally([200, 1000].into_iter())));
+    }
+
+    #[test]
+    fn where_workers_share_a_cpu_too_figures_are_of_the_time_in_which_all_had_begun() {
+        let program = Program { shares_cpu: true, ..counters_program(8) };
+        for worker in observe("a", 0, &program, &one_comes_later(60, 60), CLOCK) {
+            assert!((worker.ns_per_op.unwrap() - 23.0).abs() < 0.1, "{:?}", worker.ns_per_op);
+            assert_eq!(worker.kept_ns, 40e6);
+        }
+    }
+
+    #[test]
+    fn a_role_that_begins_later_must_keep_a_tenth_of_what_was_left() {
+        let mut traces = one_comes_later(60, 60);
+        let open = traces[1].open_ticks;
+        traces[1].gaps.push(Gap { start_ticks: open + 60 * MS, end_ticks: open + 97 * MS, blocked_ticks: 0 });
+        assert_eq!(observe("a", 0, &counters_program(8), &traces, CLOCK)[0].spoiled, ["lost_time"]);
     }
 
     #[test]

@@ -4,9 +4,9 @@ use crate::{Findings, SLICE_US, analyse};
 use plan::TickRate;
 use plan::step::{Action, Element, Step, Target};
 use plan::{
-    Arm, ArmKind, Bound, BoundArm, Case, Count, Cpu, CpuChoice, CpuId, Field, Layout, Lock, LockKind, Measure, Nanos,
-    Placed, PlacedLock, Placement, Plan, Program, Repetitions, Role, Strategy, Topology, Width, WorkerIndex,
-    WorkerProgram,
+    Arm, ArmKind, Bound, BoundArm, Case, Count, CountedBy, Cpu, CpuChoice, CpuId, Field, Layout, Lock, LockKind,
+    Measure, Nanos, Placed, PlacedLock, Placement, Plan, Program, Repetitions, Role, Strategy, Topology, Width,
+    WorkerIndex, WorkerProgram,
 };
 use record::{CountedEvent, LockObservation, Observation, Slice, Trace};
 
@@ -130,6 +130,7 @@ pub(crate) fn steady_trace(worker: u32, ns_per_op: f64, clock: TickRate) -> Trac
         contended_after_ticks: Some(4.0),
         core_loop_before_ticks: ticks(1000.0),
         core_loop_after_ticks: ticks(1000.0),
+        noted_ticks: Some(ticks(125e6)),
         counters: Default::default(),
         locks: Vec::new(),
         stuck_in_step: None,
@@ -153,6 +154,7 @@ pub(crate) fn observation(arm: &str, block: u32, worker: u32, ns_per_op: f64) ->
         lost_ns: 0.0,
         blocked_ns: 0.0,
         window_ns: 1e8,
+        noted_ns: Some(1.25e8),
         ns_per_op: Some(ns_per_op),
         slice_ns_per_op: vec![0.9 * ns_per_op, ns_per_op, 1.1 * ns_per_op],
         transfer_before_ns: Some(54.0),
@@ -185,14 +187,14 @@ pub(crate) fn lock_observation(lock: &str, acquisitions: u64, kept: &[u64], all:
 }
 
 /// What stands behind a counter's name on CPUs 0 and 1.
-pub(crate) fn counted_event(name: &str, shown: &str, counted_by: &str) -> CountedEvent {
+pub(crate) fn counted_event(name: &str, shown: &str, counted_by: CountedBy) -> CountedEvent {
     CountedEvent {
         name: name.into(),
         shown: shown.into(),
         event: None,
         counts: format!("what {name} counts"),
         source: "a manual".into(),
-        counted_by: counted_by.into(),
+        counted_by,
         cpus: "0-1".into(),
     }
 }

@@ -13,7 +13,7 @@ const LOST_SHARE: f64 = 0.05;
 /// Resolution beyond which differences that people care about can hide.
 const COARSE_RESOLUTION: f64 = 0.10;
 
-/// Share of the windows that a hypervisor took, from which on figures that are not masked move visibly.
+/// Share of CPU time that a hypervisor took, from which on figures that are not masked move visibly.
 const STOLEN_SHARE: f64 = 0.01;
 
 /// Counters that a warning names one by one; of more it says how many.
@@ -100,14 +100,15 @@ fn resolution(view: &View) -> Option<Warning> {
     warning("resolution", text, "more `--repetitions` sharpen it")
 }
 
-/// A quota stops whole workers for tens of milliseconds at a time: in any window at all, it is worth a word.
+/// A quota stops whole workers for tens of milliseconds at a time: any at all is worth a word.
 fn throttled(view: &View) -> Option<Warning> {
-    let share = counters::throttled_share(view.observations).filter(|share| *share > 0.0)?;
+    let share = counters::share_taken(view.observations, "throttled_ns").filter(|share| *share > 0.0)?;
     let hit = |o: &&Observation| o.counters.get("throttled_ns").and_then(Reading::value).is_some_and(|ns| ns > 0);
     let repetitions: BTreeSet<_> = view.observations.iter().filter(hit).map(|o| (&o.arm, o.block)).collect();
     let text = format!(
-        "the cgroup's CPU quota stopped the workers for {} of all windows, in {}: what was measured there is the quota",
-        at_least_a_trace(share),
+        "the cgroup's CPU quota stopped its processes for {} of the time that the workers' CPUs had in warm-up and \
+         windows, in {}: what was measured there is the quota",
+        share_of_cpus(share),
         count(repetitions.len(), "repetition")
     );
     let advice = "raise the quota to a CPU a worker, or lift it: `cpu.max` of the cgroup, `cpu.cfs_quota_us` in version \
@@ -116,11 +117,20 @@ fn throttled(view: &View) -> Option<Warning> {
 }
 
 fn stolen(view: &View) -> Option<Warning> {
-    let share = counters::stolen_share(view.observations).filter(|share| *share > STOLEN_SHARE)?;
-    let text = format!("the hypervisor took {} of the windows from the workers' CPUs for other guests", percent(share));
+    let share = counters::share_taken(view.observations, "stolen_ns").filter(|share| *share > STOLEN_SHARE)?;
+    let text = format!(
+        "the hypervisor took {} of warm-up and windows from the workers' CPUs for other guests",
+        percent(share)
+    );
     let advice = "run when the host is quieter, on other CPUs with `--cpus`, or on a machine with CPUs of its own; counts \
                   and latencies hold what was stolen, times per operation leave it out as far as it was seen";
     warning("stolen", text, advice)
+}
+
+/// The kernel adds up the CPUs on which a cgroup was stopped, which may be more than the workers': a share beyond all of
+/// theirs says no more than that.
+fn share_of_cpus(share: f64) -> String {
+    if share > 1.0 { "all (and others' CPUs beside)".to_owned() } else { at_least_a_trace(share) }
 }
 
 /// A share that is above zero, and looks so.
@@ -159,38 +169,41 @@ fn uncounted_events(view: &View) -> Vec<Warning> {
     let mut found = uncounted(view);
     let mut warnings: Vec<Warning> = no_pmu(view, &mut found).into_iter().collect();
     for Uncounted { reading, names, .. } in &found {
-        let (id, text, advice) = match reading {
-            Reading::Denied { why, cure } => {
-                ("counters_denied", format!("may not be counted: {} ({why})", named(names)), cure.as_str())
-            }
-            Reading::NotScheduled => (
-                "counters_not_scheduled",
-                format!("never got onto a counter in some window: {}", named(names)),
-                "count fewer events, or stop other users of the counters",
-            ),
+        let (id, what) = match reading {
+            Reading::Denied { .. } => ("counters_denied", "may not be counted"),
+            Reading::NotScheduled => ("counters_not_scheduled", "not counted in some window"),
             Reading::Unsupported { .. } | Reading::Counted { .. } | Reading::Scaled { .. } => continue,
         };
-        warnings.extend(warning(id, text, advice));
+        let (why, cure) = (reading.why().unwrap_or_default(), reading.cure().unwrap_or_default());
+        warnings.extend(warning(id, format!("{what}: {} ({why})", named(names)), cure));
     }
-    warnings.extend(unsupported(&found));
+    warnings.extend(unsupported(view, &found));
     warnings
 }
 
-fn unsupported(found: &[Uncounted]) -> Option<Warning> {
+fn unsupported(view: &View, found: &[Uncounted]) -> Option<Warning> {
     let lacking: Vec<&Uncounted> = found.iter().filter(|one| one.state == "unsupported").collect();
     let mut names: Vec<&str> = lacking.iter().flat_map(|one| &one.names).copied().collect();
     names.sort_unstable();
     let why = match &lacking[..] {
         [] => return None,
-        [one] => counters::why_not(one.reading).unwrap_or_default(),
+        [one] => one.reading.why().unwrap_or_default().to_owned(),
         several => format!("for {} reasons, each beside its counter under `counters`", several.len()),
     };
     let text = format!("cannot be counted on this machine: {} ({why})", named(&names));
-    warning("counters_unsupported", text, "the others count; docs/counters.md says what each CPU family can count")
+    let mut others = view.observations.iter().flat_map(|o| &o.counters).filter(|(n, _)| !names.contains(&n.as_str()));
+    let advice = match others.next().is_some_and(|(_, first)| first.value().is_some()) {
+        true if others.all(|(_, reading)| reading.value().is_some()) => {
+            "the others count; docs/counters.md says what each CPU family can count"
+        }
+        _ => "docs/counters.md says what each CPU family can count, and what else keeps counts away",
+    };
+    warning("counters_unsupported", text, advice)
 }
 
-/// Where no event of the processor could be counted in any window, nor could be with leave: one warning for all of them,
-/// which are taken out of `found`.
+/// Where no event of the processor could be counted in any window, for want of a PMU: one warning for all of them,
+/// which are taken out of `found`. A few may be none of this processor's anyway; where most lack for another reason (a
+/// sandbox, a failed read), it is not the PMU that is missing.
 fn no_pmu(view: &View, found: &mut Vec<Uncounted>) -> Option<Warning> {
     let processor = |name: &str| view.events.by_processor(name) && plan::event::is_counter(name);
     let all: BTreeSet<&str> =
@@ -203,7 +216,10 @@ fn no_pmu(view: &View, found: &mut Vec<Uncounted>) -> Option<Warning> {
         return None;
     }
     let main = found.iter().filter(missing).max_by_key(|one| one.names.iter().filter(|n| processor(n)).count())?;
-    let why = counters::why_not(main.reading).unwrap_or_default();
+    if !main.reading.lacks_pmu() {
+        return None;
+    }
+    let why = main.reading.why().unwrap_or_default();
     let text = match all.len() {
         1 => format!("the one event of the processor that was asked for cannot be counted: {why}"),
         n => format!("none of the {n} events of the processor can be counted: {why}"),
@@ -295,8 +311,10 @@ mod tests {
 
     #[test]
     fn counters_warn_by_what_keeps_them_away() {
-        let unsupported = || Reading::Unsupported { why: "ENOENT".into() };
-        assert_eq!(ids(counter("cycles", unsupported())), ["no_pmu"]);
+        let no_pmu = Reading::Unsupported { why: format!("{} (ENOENT)", record::NO_PMU) };
+        assert_eq!(ids(counter("cycles", no_pmu)), ["no_pmu"]);
+        let unsupported = || Reading::Unsupported { why: "ENOSYS".into() };
+        assert_eq!(ids(counter("cycles", unsupported())), ["counters_unsupported"], "a PMU may be there");
         assert_eq!(ids(counter("page_faults", unsupported())), ["counters_unsupported"]);
         let some = |o: &mut Observation| {
             counter("cycles", Reading::Counted { value: 1 })(o);
@@ -310,7 +328,10 @@ mod tests {
 
     fn warned(readings: &[(&str, Reading)]) -> Vec<Warning> {
         let mut bench = Bench::new(&["packed", "padded-64"]);
-        bench.events = vec![counted_event("r01d1", "r01d1", "processor"), counted_event("my_tracepoint", "", "kernel")];
+        bench.events = vec![
+            counted_event("r01d1", "r01d1", plan::CountedBy::Processor),
+            counted_event("my_tracepoint", "", plan::CountedBy::Kernel),
+        ];
         bench.run(6, |_, _| 2.0);
         for o in &mut bench.observations {
             o.counters.extend(readings.iter().map(|(name, reading)| ((*name).to_owned(), reading.clone())));
@@ -326,7 +347,7 @@ mod tests {
         readings.push(("task_clock", Reading::Counted { value: 1 }));
         let found = warned(&readings);
         assert_eq!(found.len(), 1, "{found:?}");
-        let text = "none of the 16 events of the processor can be counted: this machine exposes no hardware PMU";
+        let text = "none of the 17 events of the processor can be counted: this machine exposes no hardware PMU";
         assert_eq!((found[0].id.as_str(), found[0].text.as_str()), ("no_pmu", text));
 
         readings.push(("r01d1", none()));
@@ -350,6 +371,19 @@ mod tests {
             ]
         );
         assert_eq!((found[1].advice.as_str(), found[2].advice.as_str()), ("mount it", "sysctl"));
+    }
+
+    #[test]
+    fn what_hides_the_counters_is_not_called_a_missing_pmu() {
+        let hidden = || Reading::Unsupported { why: "a sandbox hides perf events (ENOSYS)".into() };
+        let mut readings: Vec<(&str, Reading)> = plan::event::COUNTERS.map(|(name, _)| (name, hidden())).into();
+        let found = warned(&readings);
+        assert_eq!(found.iter().map(|w| w.id.as_str()).collect::<Vec<_>>(), ["counters_unsupported"]);
+        assert!(found[0].text.contains("a sandbox hides"), "{found:?}");
+        assert!(!found[0].advice.contains("the others count"), "none does: {found:?}");
+        readings.retain(|(name, _)| *name != "stolen_ns");
+        readings.push(("stolen_ns", Reading::Counted { value: 0 }));
+        assert!(warned(&readings)[0].advice.starts_with("the others count"));
     }
 
     #[test]
@@ -378,16 +412,23 @@ mod tests {
             let found = warned(&[(name, Reading::Counted { value: ns })]);
             found.into_iter().map(|w| (w.id, w.text)).collect::<Vec<_>>()
         };
-        // Windows are 100 ms; arms have two workers.
-        let stolen = taken("stolen_ns", 2_000_000);
+        // Warm-up and window are 125 ms; arms have two workers.
+        let stolen = taken("stolen_ns", 2_500_000);
         assert_eq!(stolen.len(), 1, "{stolen:?}");
-        assert!(stolen[0].0 == "stolen" && stolen[0].1.contains("took 2.0 % of the windows"), "{stolen:?}");
-        assert_eq!(taken("stolen_ns", 1_000_000), []);
+        assert!(stolen[0].0 == "stolen" && stolen[0].1.contains("took 2.0 % of warm-up and windows"), "{stolen:?}");
+        assert_eq!(taken("stolen_ns", 1_250_000), []);
         assert_eq!(taken("throttled_ns", 0), []);
         let throttled = taken("throttled_ns", 30_000_000);
         assert_eq!(throttled[0].0, "throttled");
-        assert!(throttled[0].1.contains("15 % of all windows, in 18 repetitions"), "{throttled:?}");
+        assert!(
+            throttled[0]
+                .1
+                .contains("12 % of the time that the workers' CPUs had in warm-up and windows, in 18 repetitions"),
+            "{throttled:?}"
+        );
         assert!(taken("throttled_ns", 3)[0].1.contains("under 0.1 %"));
+        let beyond = taken("throttled_ns", 30_000_000_000);
+        assert!(beyond[0].1.contains("for all (and others' CPUs beside) of the time"), "{beyond:?}");
     }
 
     #[test]

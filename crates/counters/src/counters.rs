@@ -95,17 +95,18 @@ impl Counters {
         readings
     }
 
-    /// Into how many groups the processor's events had to be split: those of one are counted together, several take
-    /// turns. 0 where the processor counts none of them.
+    /// Into how many groups the core's events had to be split: those of one are counted together, several take turns. 0
+    /// where the core counts none of them.
     pub fn hardware_groups(&self) -> usize {
-        self.hardware.len()
+        let of_core = |counted: &&CountedGroup| !counted.events.iter().any(Event::is_beside_the_cores);
+        self.hardware.iter().filter(of_core).count()
     }
 }
 
 /// Whether the cores have a PMU: one of the lab's events opened, or was refused for another reason than that nobody counts
 /// it. A user's event may be of a unit beside them.
 fn has_pmu(hardware: &Opened) -> bool {
-    let is_lab_s = |event: &Event| event.family != Family::Own;
+    let is_lab_s = |event: &Event| ![Family::Own, Family::Unit].contains(&event.family);
     hardware.groups.iter().flat_map(|counted| &counted.events).any(is_lab_s)
         || hardware.refused.iter().any(|(event, errno)| is_lab_s(event) && !refusal::is_missing(*errno))
 }

@@ -6,6 +6,7 @@ mod tests;
 
 use crate::event::Attr;
 use crate::names::{self, CACHE, Generic, HARDWARE, RAW, TRACEPOINT};
+use crate::refusal;
 use crate::software::no_tracepoint;
 use host::{Pmu, Root, TracepointError};
 use plan::event::Term;
@@ -120,13 +121,20 @@ impl Here<'_> {
         numbers(generic.kind, generic.config | pmu)
     }
 
+    /// Where no core has a PMU, a name that is not one of perf's may be one of some PMU's: a scenario that counts it
+    /// elsewhere runs here too. A slip is one anywhere, and so is a cache event that perf does not have.
     fn unknown_name(&self, name: &str) -> Result<Attr, Unencoded> {
+        let meant_perf_s = || names::is_of_a_cache(name) || plan::slip_of(name, &names::all()).is_some();
+        if self.cores.is_empty() && !meant_perf_s() {
+            let seen = format!("`{name}` is none of perf's names, so it may be one of a PMU's");
+            return unsupported(refusal::no_pmu(&seen, host::hypervisor(self.root).as_ref()));
+        }
         let mut known = names::all();
         let own = self.core().map_or(&[][..], |pmu| std::slice::from_ref(pmu));
         known.extend(own.iter().flat_map(|pmu| pmu.events.keys().cloned()));
         let near = match plan::nearest(name, &known) {
             Some(near) => format!("did you mean `{near}`?"),
-            None => "`perf list` shows the names that there are".to_owned(),
+            None => "`perf list` shows the names that there are.".to_owned(),
         };
         let owner = match own {
             [] => "perf's names have none such, and this machine has no core PMU with names of its own",
@@ -179,17 +187,13 @@ impl Here<'_> {
     }
 
     fn no_such_pmu(&self, name: &str) -> String {
-        if name == "cpu" || name.starts_with("cpu_") || name.starts_with("armv") {
-            let by = match host::hypervisor(self.root).as_deref() {
-                _ if !self.cores.is_empty() => {
-                    let names: Vec<&str> = self.cores.iter().map(|pmu| pmu.name.as_str()).collect();
-                    return format!("this machine's cores have no PMU `{name}`; theirs are {}", names.join(", "));
-                }
-                None => String::new(),
-                Some("unnamed") => ": its hypervisor passes none through".to_owned(),
-                Some(hypervisor) => format!(": its hypervisor, {hypervisor}, passes none through"),
-            };
-            return format!("this machine exposes no hardware PMU (no /sys/bus/event_source/devices/{name}){by}");
+        if host::is_core_pmu(name) {
+            if self.cores.is_empty() {
+                let seen = format!("no /sys/bus/event_source/devices/{name}");
+                return refusal::no_pmu(&seen, host::hypervisor(self.root).as_ref());
+            }
+            let names: Vec<&str> = self.cores.iter().map(|pmu| pmu.name.as_str()).collect();
+            return format!("this machine's cores have no PMU `{name}`; theirs are {}", names.join(", "));
         }
         let names = host::pmu_names(self.root);
         let near = plan::nearest(name, &names).map_or(String::new(), |near| format!("; the nearest is `{near}`"));

@@ -61,8 +61,10 @@ pub enum Family {
     CacheReferences,
     /// The data TLB.
     DataTlb,
-    /// The user's own.
+    /// The user's own, of the core's PMU.
     Own,
+    /// The user's own, of a unit beside the cores that counts for one process all the same, as `msr` does.
+    Unit,
     /// Counted by the kernel: needs no hardware.
     Software,
 }
@@ -71,5 +73,10 @@ impl Event {
     /// Whether the processor counts it, rather than the kernel.
     pub fn is_hardware(&self) -> bool {
         self.family != Family::Software
+    }
+
+    /// Whether a unit beside the cores counts it, which leaves the core's counters alone.
+    pub fn is_beside_the_cores(&self) -> bool {
+        self.family == Family::Unit
     }
 }

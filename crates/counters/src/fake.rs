@@ -4,6 +4,7 @@ use crate::event::Event;
 use crate::noted::{Ledger, Taken, Usage};
 use crate::pmu::{Group, Pmu, Refused, Totals};
 use crate::portable;
+use crate::refusal;
 use crate::selection::Order;
 use host::{Root, Throttled};
 use nix::errno::Errno;
@@ -137,7 +138,8 @@ impl Ledger for FakeLedger {
     fn taken(&mut self) -> Taken {
         self.notes += 1;
         if self.world.no_files {
-            return Taken { stolen_ns: Err("no /proc/stat".to_owned()), throttled: Err("no cpu.stat".to_owned()) };
+            let absent = |file: &str| refusal::unsupported(format!("no {file}"));
+            return Taken { stolen_ns: Err(absent("/proc/stat")), throttled: Err(absent("cpu.stat")) };
         }
         let now = self.clock_ns.get();
         let stolen_ns = Ok(if self.world.steal_restarts && self.notes > 1 { 0 } else { now });

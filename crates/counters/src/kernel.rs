@@ -1,5 +1,13 @@
 //! The real thing: perf_event_open(2) through the `perf-event` package.
-#![allow(unsafe_code)] // naming a descriptor that the package lends as a number
+//!
+//! The members of a group are always on, and its leader alone is switched. The kernel puts a group on its counters when
+//! the leader is enabled; a member that is enabled by itself later is put there only if its unit is the one whose events
+//! the kernel then sorts anew, which a unit in another's company (`msr` behind a software leader) is not: it would count
+//! from the next context switch on, while the group's times say that it had counted all along.
+//!
+//! # References
+//! `kernel/events/core.c`: __perf_event_enable, ctx_resched, group_sched_in.
+#![allow(unsafe_code)] // naming a descriptor that the package lends as a number; two ioctls that it does for whole groups
 
 use crate::event::{Attr, Event};
 use crate::pmu::{Group, Pmu, Refused, Totals};
@@ -47,6 +55,8 @@ fn builder(attr: &Attr) -> Builder<'static> {
     // As perf has it: the hypervisor is left out with either mode. Units such as `msr` refuse an event that leaves out
     // anything.
     raw.set_exclude_hv(u64::from(attr.exclude_user || attr.exclude_kernel));
+    // The leader says when.
+    raw.set_disabled(0);
     builder.exclude_user(attr.exclude_user).exclude_kernel(attr.exclude_kernel);
     builder
 }
@@ -57,13 +67,22 @@ struct OpenGroup {
     members: Vec<Counter>,
 }
 
+/// The ioctls of `linux/perf_event.h`, with the argument 0: for this event and not for its group's members.
+mod switch {
+    use nix::request_code_none;
+    nix::ioctl_write_int_bad!(on, request_code_none!(b'$', 0));
+    nix::ioctl_write_int_bad!(off, request_code_none!(b'$', 1));
+}
+
 impl Group for OpenGroup {
     fn enable(&mut self) -> Result<(), Errno> {
-        self.group.enable().map_err(|error| errno(&error))
+        // SAFETY: PERF_EVENT_IOC_ENABLE takes a number and no pointer; `self.group` owns the descriptor.
+        unsafe { switch::on(self.group.as_raw_fd(), 0) }.map(drop)
     }
 
     fn disable(&mut self) -> Result<(), Errno> {
-        self.group.disable().map_err(|error| errno(&error))
+        // SAFETY: as above, of PERF_EVENT_IOC_DISABLE.
+        unsafe { switch::off(self.group.as_raw_fd(), 0) }.map(drop)
     }
 
     fn read(&mut self) -> Result<Totals, Errno> {

@@ -90,6 +90,11 @@ pub(crate) fn is_in_kernel_alone(generic: Generic) -> bool {
     generic.kind == SOFTWARE && IN_THE_KERNEL.contains(&generic.config)
 }
 
+/// Whether `name` is of perf's way to name cache events, though perhaps of none that there is: `L1-icache-stores`.
+pub(crate) fn is_of_a_cache(name: &str) -> bool {
+    CACHES.iter().flat_map(|(names, _)| *names).any(|cache| stripped(name, cache).is_some_and(|r| r.starts_with('-')))
+}
+
 /// `config` of CACHE, CACHE-OPERATION, CACHE-RESULT, or both in either order. Without an operation reads are meant,
 /// without a result all accesses.
 fn cache(name: &str) -> Option<u64> {

@@ -3,7 +3,7 @@
 
 use crate::refusal;
 use crate::software;
-use host::{Root, Throttled};
+use host::{Root, Throttled, ThrottledError};
 use nix::errno::Errno;
 use nix::sys::resource::{UsageWho, getrusage};
 use plan::CpuId;
@@ -45,11 +45,11 @@ impl Usage {
     }
 }
 
-/// Time taken since boot, or why it is not known.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Time taken since boot, or the reading that says why it is not known.
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Taken {
-    pub(crate) stolen_ns: Result<u64, String>,
-    pub(crate) throttled: Result<Throttled, String>,
+    pub(crate) stolen_ns: Result<u64, Reading>,
+    pub(crate) throttled: Result<Throttled, Reading>,
 }
 
 /// The machine this thread runs on.
@@ -80,12 +80,16 @@ impl Ledger for Kernel {
     }
 
     fn taken(&mut self) -> Taken {
+        let root = &self.root;
         let stolen_ns = match self.cpu {
-            None => Err("sched_getcpu(3) did not tell this worker's CPU".to_owned()),
-            Some(cpu) => host::stolen_ns(&self.root, cpu)
-                .ok_or_else(|| format!("/proc/stat has no row cpu{} with a column of stolen time", cpu.0)),
+            None => Err(refusal::unsupported("sched_getcpu(3) did not tell this worker's CPU".to_owned())),
+            Some(cpu) => host::stolen_ns(root, cpu).ok_or_else(|| {
+                let absent = format!("/proc/stat has no row cpu{} with a column of stolen time", cpu.0);
+                refusal::not_in_file(root, "proc/stat", absent)
+            }),
         };
-        Taken { stolen_ns, throttled: host::throttled(&self.root).map_err(|error| error.to_string()) }
+        let untold = |error: ThrottledError| refusal::not_in_file(root, "proc/self/cgroup", error.to_string());
+        Taken { stolen_ns, throttled: host::throttled(root).map_err(untold) }
     }
 }
 
@@ -149,23 +153,22 @@ impl Noted {
     }
 }
 
-fn between(around: Option<(&Taken, &Taken)>, of: fn(&Taken, &Taken) -> Result<u64, String>) -> Reading {
-    let around = around.ok_or_else(|| "it was not noted on both sides of the window".to_owned());
-    match around.and_then(|(before, after)| of(before, after)) {
-        Ok(value) => Reading::Counted { value },
-        Err(why) => Reading::Unsupported { why },
-    }
+fn between(around: Option<(&Taken, &Taken)>, of: fn(&Taken, &Taken) -> Result<u64, Reading>) -> Reading {
+    let Some((before, after)) = around else {
+        return refusal::unsupported("it was not noted on both sides of the window".to_owned());
+    };
+    of(before, after).map_or_else(|reading| reading, |value| Reading::Counted { value })
 }
 
-fn stolen_ns(before: &Taken, after: &Taken) -> Result<u64, String> {
+fn stolen_ns(before: &Taken, after: &Taken) -> Result<u64, Reading> {
     let (before_ns, after_ns) = (before.stolen_ns.clone()?, after.stolen_ns.clone()?);
-    let back = || "the CPU's stolen time in /proc/stat went backwards, as when a virtual machine is moved".to_owned();
-    after_ns.checked_sub(before_ns).ok_or_else(back)
+    let back = "the CPU's stolen time in /proc/stat went backwards, as when a virtual machine is moved";
+    after_ns.checked_sub(before_ns).ok_or_else(|| refusal::unsupported(back.to_owned()))
 }
 
-fn throttled_ns(before: &Taken, after: &Taken) -> Result<u64, String> {
+fn throttled_ns(before: &Taken, after: &Taken) -> Result<u64, Reading> {
     let (before, after) =
-        (before.throttled.as_ref().map_err(String::clone)?, after.throttled.as_ref().map_err(String::clone)?);
-    let moved = || "the process was moved to another cgroup, or its cgroup was made anew".to_owned();
-    after.since_ns(before).ok_or_else(moved)
+        (before.throttled.as_ref().map_err(Reading::clone)?, after.throttled.as_ref().map_err(Reading::clone)?);
+    let moved = "the process was moved to another cgroup, or its cgroup was made anew";
+    after.since_ns(before).ok_or_else(|| refusal::unsupported(moved.to_owned()))
 }

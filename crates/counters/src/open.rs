@@ -3,6 +3,7 @@
 use crate::event::Event;
 use crate::pmu::{Group, Pmu, Totals};
 use nix::errno::Errno;
+use std::collections::BTreeMap;
 
 /// Spin-loop hints for which a group is tried out, 5 to 150 µs: a group that the hardware can hold runs from the
 /// moment it is enabled, unless another profiler's groups take turns with it. Then it is split, which costs only
@@ -40,15 +41,17 @@ pub(crate) fn software(pmu: &mut dyn Pmu, mut events: Vec<Event>) -> Opened {
     opened
 }
 
-/// Opens events that the processor counts: one group if it has counters enough, else as few as will do, families kept
-/// together where they fit.
+/// Opens events that the processor counts: for each unit one group if it has counters enough, else as few as will do,
+/// families kept together where they fit. The cores' events come first.
+///
+/// A group belongs to one unit: the kernel refuses most mixtures, and times a mixed group by its leader alone.
 ///
 /// The kernel refuses with EINVAL a group that the processor could never hold, but accepts one for which it merely
 /// lacks a counter at the moment (its NMI watchdog takes one) and then never runs it. So each group is tried out, and
 /// one that did not run is split.
 pub(crate) fn hardware(pmu: &mut dyn Pmu, events: Vec<Event>) -> Opened {
     let mut opened = Opened::default();
-    let mut waiting = vec![events];
+    let mut waiting = by_unit(events);
     while let Some(events) = waiting.pop() {
         if events.is_empty() {
             continue;
@@ -67,6 +70,14 @@ pub(crate) fn hardware(pmu: &mut dyn Pmu, events: Vec<Event>) -> Opened {
         }
     }
     opened
+}
+
+/// Events of one unit together, the cores' last: it is a stack.
+fn by_unit(events: Vec<Event>) -> Vec<Vec<Event>> {
+    let (units, cores): (Vec<Event>, Vec<Event>) = events.into_iter().partition(Event::is_beside_the_cores);
+    let mut each: BTreeMap<u32, Vec<Event>> = BTreeMap::new();
+    units.into_iter().for_each(|event| each.entry(event.attr.kind).or_default().push(event));
+    each.into_values().rev().chain([cores]).collect()
 }
 
 enum Attempt {
@@ -125,7 +136,7 @@ fn split(mut events: Vec<Event>, fits: usize) -> (Vec<Event>, Vec<Event>) {
 #[cfg(test)]
 mod tests {
     use super::{Opened, hardware, software};
-    use crate::event::Event;
+    use crate::event::{Attr, Event, Family};
     use crate::fake::{FakePmu, World, events};
     use nix::errno::Errno;
 
@@ -157,6 +168,22 @@ mod tests {
             &["llc_loads", "llc_load_misses", "cache_references", "cache_misses", "dtlb_load_misses"],
         ];
         assert_eq!(names(&opened), wanted);
+    }
+
+    #[test]
+    fn units_beside_the_cores_have_groups_of_their_own() {
+        let unit = |name: &str, kind| Event {
+            name: name.to_owned(),
+            family: Family::Unit,
+            attr: Attr { kind, ..of_hardware()[0].attr },
+        };
+        let core = |at: usize| of_hardware()[at].clone();
+        let mixed = vec![unit("tsc", 9), core(0), unit("power", 12), core(1), unit("aperf", 9)];
+        let opened = hardware(&mut FakePmu::new(World::default()), mixed);
+        let wanted: [&[&str]; 3] = [&["cycles", "instructions"], &["tsc", "aperf"], &["power"]];
+        assert_eq!(names(&opened), wanted);
+        let alone = hardware(&mut FakePmu::new(World::default()), vec![unit("tsc", 9)]);
+        assert_eq!(names(&alone), [["tsc"]]);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::encode::{Unencoded, encode};
 use crate::event::{Event, Family};
-use crate::names::{self, SOFTWARE, TRACEPOINT};
+use crate::names::{self, CACHE, HARDWARE, RAW, SOFTWARE, TRACEPOINT};
 use crate::selection::{Choice, Meaning, Order, SelectError};
 use host::Root;
 use plan::event::{Modes, Term};
@@ -13,12 +13,19 @@ use plan::{CountedBy, CpuId, EventForm, EventSpec};
 /// # Errors
 /// The first event that names something this machine does not know.
 pub(crate) fn choices(root: &Root, cpu: CpuId, events: &[EventSpec]) -> Result<Vec<Choice>, SelectError> {
+    let cores: Vec<u32> = host::core_pmus(root).iter().map(|pmu| pmu.kind).collect();
+    let family = |kind: u32| match kind {
+        SOFTWARE | TRACEPOINT => Family::Software,
+        HARDWARE | CACHE | RAW => Family::Own,
+        kind if cores.contains(&kind) => Family::Own,
+        _ => Family::Unit,
+    };
     let of = |(index, spec): (usize, &EventSpec)| match encode(root, cpu, spec) {
         Err(Unencoded::Mistake { what, cure }) => Err(SelectError { index, what, cure }),
         Err(Unencoded::Uncounted(reading)) => Ok(choice(spec, Order::Refused { name: spec.key().to_owned(), reading })),
         Ok(attr) => {
-            let family = if [SOFTWARE, TRACEPOINT].contains(&attr.kind) { Family::Software } else { Family::Own };
-            Ok(choice(spec, Order::Count(Event { name: spec.key().to_owned(), family, attr })))
+            let name = spec.key().to_owned();
+            Ok(choice(spec, Order::Count(Event { name, family: family(attr.kind), attr })))
         }
     };
     events.iter().enumerate().map(of).collect()

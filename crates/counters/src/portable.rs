@@ -37,7 +37,7 @@ pub(crate) fn choices(root: &Root, cpu: CpuId) -> Vec<Choice> {
 /// Which events a counter is compared with, and so counted beside where the hardware allows. [`COUNTERS`] lists
 /// families together and no family has more than four events on any processor of the table: the least that current
 /// processors have counters for.
-fn family(name: &str) -> Family {
+pub(crate) fn family(name: &str) -> Family {
     match name {
         "cycles" | "instructions" | "stalled_cycles" => Family::Cycles,
         "l1d_loads" | "l1d_load_misses" => Family::L1d,

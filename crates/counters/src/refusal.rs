@@ -2,37 +2,46 @@
 
 use crate::event::Event;
 use crate::names::{self, Generic, TRACEPOINT};
-use host::{Privileges, Root};
+use host::{Hypervisor, PARANOID_KERNEL, PARANOID_USER, Privileges, Root};
 use nix::errno::Errno;
-use record::Reading;
+use record::{NO_PMU, Reading};
 
-/// The highest paranoid level at which an unprivileged process may count itself in user mode alone, and with the kernel
-/// (`Documentation/admin-guide/sysctl/kernel.rst`). Levels above 2 exist in distributions' kernels only.
-const PARANOID_USER: i32 = 2;
-const PARANOID_KERNEL: i32 = 1;
+/// The one tracepoint that the kernel counts by tracing all its functions, and its level (perf_trace_event_perm in
+/// `kernel/trace/trace_event_perf.c`).
+const FUNCTION_TRACER: &str = "ftrace:function";
+const PARANOID_FUNCTION_TRACER: i32 = -1;
 
 /// What on this machine decides whether an event opens; the default is a machine that says nothing.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Setting {
     paranoid_level: Option<i32>,
     may_ignore_paranoid: bool,
+    user_namespace: bool,
     seccomp_filter: bool,
-    hypervisor: Option<String>,
+    hypervisor: Option<Hypervisor>,
 }
 
 impl Setting {
     /// Reads what it needs and no more: every worker of every repetition asks.
     pub(crate) fn of(root: &Root) -> Setting {
-        let Privileges { may_ignore_paranoid, seccomp_filter } = host::privileges(root);
+        let Privileges { may_ignore_paranoid, user_namespace, seccomp_filter } = host::privileges(root);
         let (paranoid_level, hypervisor) = (host::perf_event_paranoid(root), host::hypervisor(root));
-        Setting { paranoid_level, may_ignore_paranoid, seccomp_filter, hypervisor }
+        Setting { paranoid_level, may_ignore_paranoid, user_namespace, seccomp_filter, hypervisor }
     }
 
     /// The level and the level that `event` needs, where the first is what stands in the way.
     fn too_paranoid_for(&self, event: &Event) -> Option<(i32, i32)> {
-        let allowed = if !event.attr.exclude_kernel { PARANOID_KERNEL } else { PARANOID_USER };
+        let allowed = match event.attr.exclude_kernel {
+            _ if is_function_tracer(event) => PARANOID_FUNCTION_TRACER,
+            false => PARANOID_KERNEL,
+            true => PARANOID_USER,
+        };
         self.paranoid_level.filter(|level| *level > allowed && !self.may_ignore_paranoid).map(|level| (level, allowed))
     }
+}
+
+fn is_function_tracer(event: &Event) -> bool {
+    event.attr.kind == TRACEPOINT && event.name.starts_with(FUNCTION_TRACER)
 }
 
 /// Whether the kernel said that nobody on this machine counts the event.
@@ -50,10 +59,7 @@ pub(crate) fn reading(event: &Event, errno: Errno, has_pmu: bool, setting: &Sett
         Errno::EINVAL | Errno::E2BIG => {
             unsupported(format!("this kernel or processor does not know the event ({said})"))
         }
-        Errno::EMFILE | Errno::ENFILE => Reading::Denied {
-            why: format!("no file descriptor was left for it ({said})"),
-            cure: "raise the limit before the run: ulimit -n 4096".to_owned(),
-        },
+        Errno::EMFILE | Errno::ENFILE => no_descriptor(&said),
         Errno::EBUSY => Reading::Denied {
             why: format!("another program holds the counters for itself alone ({said})"),
             cure: "end the other profiler (perf, VTune, uProf), and free the watchdog's counter: sudo sysctl \
@@ -61,6 +67,23 @@ pub(crate) fn reading(event: &Event, errno: Errno, has_pmu: bool, setting: &Sett
                 .to_owned(),
         },
         _ => unsupported(format!("the kernel refused the event ({said}: {})", errno.desc())),
+    }
+}
+
+fn no_descriptor(said: &str) -> Reading {
+    Reading::Denied {
+        why: format!("no file descriptor was left for it ({said})"),
+        cure: "raise the limit before the run: ulimit -n 4096".to_owned(),
+    }
+}
+
+/// The reading of what stands in the file of that path, where it was not found there: `absent` says so, but a process that
+/// has no descriptor left to open the file with has not looked.
+pub(crate) fn not_in_file(root: &Root, file: &str, absent: String) -> Reading {
+    let errno = root.closed(file).and_then(|error| error.raw_os_error()).map(Errno::from_raw);
+    match errno {
+        Some(errno @ (Errno::EMFILE | Errno::ENFILE)) => no_descriptor(&format!("open of /{file}: {}", name(errno))),
+        _ => unsupported(absent),
     }
 }
 
@@ -93,13 +116,13 @@ fn missing(event: &Event, has_pmu: bool, said: &str, setting: &Setting) -> Strin
              docs/counters.md lists who has which"
         );
     }
-    match setting.hypervisor.as_deref() {
-        None => format!("this machine exposes no hardware PMU ({said})"),
-        Some("unnamed") => format!("this machine exposes no hardware PMU ({said}): its hypervisor passes none through"),
-        Some(name) => {
-            format!("this machine exposes no hardware PMU ({said}): its hypervisor, {name}, passes none through")
-        }
-    }
+    no_pmu(said, setting.hypervisor.as_ref())
+}
+
+/// That no core has a PMU here: what showed it, and who keeps it back.
+pub(crate) fn no_pmu(seen: &str, hypervisor: Option<&Hypervisor>) -> String {
+    let by = hypervisor.map_or(String::new(), |hypervisor| format!(": {}", hypervisor.passes_no_pmu()));
+    format!("{NO_PMU} ({seen}){by}")
 }
 
 fn denied(event: &Event, errno: Errno, said: &str, setting: &Setting) -> Reading {
@@ -107,21 +130,33 @@ fn denied(event: &Event, errno: Errno, said: &str, setting: &Setting) -> Reading
     let filtered = setting.seccomp_filter && errno == Errno::EPERM;
     if let Some((level, allowed)) = setting.too_paranoid_for(event).filter(|_| !filtered) {
         let what = if !event.attr.exclude_kernel { "counting what happens in the kernel" } else { "counting" };
-        return Reading::Denied {
-            why: format!("kernel.perf_event_paranoid is {level}, and {what} needs {allowed} or less ({said})"),
-            cure: format!(
-                "{}sudo sysctl kernel.perf_event_paranoid={allowed}, or give the program the capability: sudo setcap \
-                 cap_perfmon+ep PROGRAM",
-                if user_mode_would_do(event, level) {
-                    "write the event with :u, to count user mode alone; or "
-                } else {
-                    ""
-                }
-            ),
+        let user_mode = match user_mode_would_do(event, level) {
+            true => "write the event with :u, to count user mode alone; or ",
+            false => "",
+        };
+        let sysctl = format!("sudo sysctl kernel.perf_event_paranoid={allowed}");
+        let why = format!("kernel.perf_event_paranoid is {level}, and {what} needs {allowed} or less ({said})");
+        return match setting.user_namespace {
+            true => Reading::Denied {
+                why: format!("{why}; this process lives in a user namespace, whose capabilities are void for perf"),
+                cure: format!("{user_mode}outside of the container: {sysctl}"),
+            },
+            false => Reading::Denied {
+                why,
+                cure: format!(
+                    "{user_mode}{sysctl}, or give the program the capability: sudo setcap cap_perfmon+ep PROGRAM"
+                ),
+            },
         };
     }
     if setting.seccomp_filter {
         return filtered_out(said);
+    }
+    if is_function_tracer(event) {
+        return unsupported(format!(
+            "the kernel does not let its function tracer count for a process here ({said}): {FUNCTION_TRACER} is a \
+             record of that tracer's, and no place in the code that is passed"
+        ));
     }
     let level = setting.paranoid_level.map_or("unknown".to_owned(), |level| level.to_string());
     Reading::Denied {
@@ -161,7 +196,7 @@ fn filtered_out(said: &str) -> Reading {
 
 #[cfg(test)]
 mod tests {
-    use super::{Setting, reading};
+    use super::{Setting, lost, reading};
     use crate::event::Event;
     use crate::fake::events;
     use nix::errno::Errno;
@@ -228,6 +263,24 @@ mod tests {
     }
 
     #[test]
+    fn the_function_tracer_has_a_level_of_its_own_and_blames_no_security_module() {
+        let tracer = Event { name: "ftrace:function".to_owned(), ..event("futex_calls") };
+        let of = |setting: &Setting| reading(&tracer, Errno::EPERM, false, setting);
+        let seen = of(&unprivileged(1));
+        assert!(matches!(&seen, Reading::Denied { why, cure } if why.contains("needs -1") && cure.contains("=-1")));
+        let seen = of(&Setting { may_ignore_paranoid: true, ..unprivileged(2) });
+        assert!(matches!(&seen, Reading::Unsupported { why } if why.contains("function tracer")), "{seen:?}");
+    }
+
+    #[test]
+    fn in_a_user_namespace_no_capability_is_the_cure() {
+        let rootless = Setting { user_namespace: true, ..unprivileged(2) };
+        let (why, cure) = why_and_cure("context_switches", Errno::EACCES, &rootless);
+        assert!(why.contains("kernel.perf_event_paranoid is 2") && why.contains("user namespace"), "{why}");
+        assert!(cure.contains("outside") && cure.contains("paranoid=1") && !cure.contains("setcap"), "{cure}");
+    }
+
+    #[test]
     fn exhaustion_has_a_cure_and_ignorance_has_none() {
         assert!(why_and_cure("cycles", Errno::EMFILE, &unprivileged(2)).1.contains("ulimit"));
         assert!(why_and_cure("cycles", Errno::EBUSY, &unprivileged(2)).1.contains("nmi_watchdog"));
@@ -238,6 +291,13 @@ mod tests {
                 assert!(why.contains(&format!("{errno:?}")), "{why}");
             }
         }
+    }
+
+    #[test]
+    fn a_missing_pmu_is_known_by_its_reason_and_nothing_else_is_taken_for_it() {
+        let told = |errno, has_pmu| reading(&event("cycles"), errno, has_pmu, &Setting::default()).lacks_pmu();
+        assert!(told(Errno::ENOENT, false));
+        assert!(!told(Errno::ENOENT, true) && !told(Errno::ENOSYS, false) && !lost(Errno::EIO).lacks_pmu());
     }
 
     #[test]
@@ -253,7 +313,7 @@ mod tests {
 
     #[test]
     fn a_virtual_machine_without_a_pmu_names_its_hypervisor() {
-        let under_kvm = Setting { hypervisor: Some("KVM".to_owned()), ..Setting::default() };
+        let under_kvm = Setting { hypervisor: Some(host::Hypervisor::Named("KVM".to_owned())), ..Setting::default() };
         let seen = reading(&event("cycles"), Errno::ENOENT, false, &under_kvm);
         assert!(matches!(&seen, Reading::Unsupported { why } if why.contains("KVM")), "{seen:?}");
     }

@@ -131,10 +131,7 @@ impl Meaning {
             event: self.event.clone(),
             counts: self.counts.clone(),
             source: self.source.clone(),
-            counted_by: match self.counted_by {
-                plan::CountedBy::Processor => "processor".to_owned(),
-                plan::CountedBy::Kernel => "kernel".to_owned(),
-            },
+            counted_by: self.counted_by,
             cpus: cpus.to_owned(),
         }
     }
@@ -209,7 +206,10 @@ mod tests {
         let hits = of("hits")[0];
         assert_eq!((hits.shown.as_str(), hits.event.as_deref()), ("hits", Some("cpu/event=0xd1,name=hits/u")));
         assert_eq!(hits.counts, "what the PMU cpu counts under event=0xd1, in user mode alone");
-        assert_eq!((hits.counted_by.as_str(), of("faults")[0].counted_by.as_str()), ("processor", "kernel"));
+        assert_eq!(
+            (hits.counted_by, of("faults")[0].counted_by),
+            (plan::CountedBy::Processor, plan::CountedBy::Kernel)
+        );
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! itself without opening anything.
 
 use crate::event::{Attr, Event, Family};
-use crate::names::{self, Generic, SOFTWARE, TRACEPOINT};
+use crate::names::{self, Generic, TRACEPOINT};
 use crate::selection::{Choice, Meaning, Order};
 use host::{Root, TracepointError};
 use plan::CountedBy;
@@ -115,11 +115,6 @@ pub(crate) fn choices(root: &Root) -> Vec<Choice> {
     let noted =
         NOTED.iter().map(|(name, counts, source)| Choice { meaning: meaning(name, None, counts, source), order: None });
     software.chain(tracepoints).chain(noted).collect()
-}
-
-/// Whether the kernel itself counts the event, the user's own software events and tracepoints included.
-pub(crate) fn is_kernel_s(event: &Event) -> bool {
-    [SOFTWARE, TRACEPOINT].contains(&event.attr.kind)
 }
 
 fn software(event: &SoftwareEvent) -> Choice {

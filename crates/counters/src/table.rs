@@ -175,8 +175,11 @@ fn spec(text: &str) -> Result<EventSpec, String> {
 #[cfg(test)]
 mod tests {
     use super::{Row, TABLE, Table};
+    use crate::event::Family;
+    use crate::portable::family;
     use plan::CountedBy;
     use plan::event::COUNTERS;
+    use std::collections::BTreeMap;
 
     /// The page between the two marks of that name, without the blank lines at its ends.
     fn of_the_page(name: &str) -> &'static str {
@@ -268,13 +271,41 @@ mod tests {
         assert!(names.contains(&"Zen 4") && names.contains(&"Neoverse N2"), "{names:?}");
     }
 
+    /// As `portable::family` promises: what is compared can be counted at once on the least of counters.
+    #[test]
+    fn no_family_has_more_than_four_events_on_any_kind() {
+        for kind in &TABLE.kinds {
+            let counted = kind.rows.iter().filter(|(_, row)| row.event.is_ok());
+            let mut families: BTreeMap<Family, Vec<&str>> = BTreeMap::new();
+            counted.for_each(|(counter, _)| families.entry(family(counter)).or_default().push(counter));
+            for (family, counters) in families {
+                assert!(counters.len() <= 4, "{}: {family:?} has {counters:?}", kind.name);
+            }
+        }
+    }
+
+    /// Where loads from another socket are told from writes, the writes are a counter too, or the reader learns what is
+    /// not seen and how to see it.
+    #[test]
+    fn nobody_who_counts_loads_from_another_socket_forgets_the_writes() {
+        let of_loads = |kind: &&super::Kind| kind.rows["transfers_remote"].counts.contains("stores are in neither");
+        let kinds: Vec<_> = TABLE.kinds.iter().filter(of_loads).collect();
+        assert!(kinds.len() >= 5, "the servers of Intel's");
+        for kind in kinds {
+            match &kind.rows["transfers_write_remote"].event {
+                Ok(_) => {}
+                Err(why) => assert!(why.contains("two writers on two sockets") && why.contains("--events"), "{why}"),
+            }
+        }
+    }
+
     #[test]
     fn no_processor_is_two_kinds() {
         use host::CpuIdentity;
         let vendors = ["GenuineIntel", "AuthenticAMD"];
         let x86 = vendors.into_iter().flat_map(|vendor| {
             (0..32).flat_map(move |family| {
-                (0..256).map(move |model| CpuIdentity::X86 { vendor: vendor.to_owned(), family, model, stepping: None })
+                (0..256).map(move |model| CpuIdentity::X86 { vendor: vendor.to_owned(), family, model })
             })
         });
         let arm = (0..0x1000).map(|part| CpuIdentity::Arm { implementer: 0x41, part });

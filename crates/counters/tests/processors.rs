@@ -74,7 +74,7 @@ fn every_counter_of_the_processor_has_exactly_one_choice_in_order() {
         assert_eq!(orders, wanted, "{machine}, CPU {cpu}");
         let told: Vec<&str> = chosen.events.iter().map(|event| event.name.as_str()).filter(by_processor).collect();
         assert_eq!(told, wanted, "{machine}, CPU {cpu}");
-        for event in chosen.events.iter().filter(|event| event.counted_by == "processor") {
+        for event in chosen.events.iter().filter(|event| event.counted_by == CountedBy::Processor) {
             assert!(!event.shown.is_empty() && !event.counts.is_empty() && !event.source.is_empty(), "{event:?}");
         }
     }
@@ -131,6 +131,8 @@ fn skylake_sp_tells_loads_writes_and_the_other_socket_apart() {
     assert_eq!(chosen.numbers("transfers_local"), (4, 0x4d2, 0));
     assert_eq!(chosen.numbers("transfers_remote"), (4, 0x4d3, 0));
     assert_eq!(chosen.numbers("transfers_write"), (4, 0x1b7, 0x10_003C_0002));
+    assert_eq!(chosen.numbers("transfers_write_remote"), (4, 0x1b7, 0x10_3FC0_0002));
+    assert!(chosen.meaning("transfers_write_remote").counts.contains("two writers on two sockets show here"));
     assert_eq!(chosen.meaning("l1d_load_misses").shown, "lines into L1D");
     assert!(chosen.meaning("transfers_write").counts.contains("two writers of one line show here"));
     assert!(chosen.meaning("llc_load_misses").counts.contains("an L3 hit and not in it"));

@@ -65,6 +65,7 @@ fn groups_are_those_of_the_processor_s_events_alone() {
     let of_processor = |order: &Order| matches!(order, Order::Count(event) if event.is_hardware());
     let (processor, kernel): (Vec<Order>, Vec<Order>) = orders().into_iter().partition(of_processor);
     assert_eq!(Counters::open(&kernel).hardware_groups(), 0);
+    assert_eq!(Counters::open(&own("msr/tsc/")).hardware_groups(), 0, "a unit's take no turns with the core's");
     let mut counters = Counters::open(&processor);
     let closed = |reading: &Reading| matches!(reading, Reading::Unsupported { .. } | Reading::Denied { .. });
     let (groups, readings) = (counters.hardware_groups(), counters.read());
@@ -199,6 +200,74 @@ fn the_task_clock_stands_still_outside_the_window_and_in_sleep() {
     assert!(task_ns > 0 && task_ns + 19_000_000 <= wall_ns, "{task_ns} ns of task in {wall_ns} ns of wall time");
     let again = counters.read();
     assert_eq!(counted(&again, "task_clock"), Some(task_ns), "a closed window does not grow");
+}
+
+/// Works for about `length`, without a system call.
+fn spin(length: Duration) {
+    let begin = std::time::Instant::now();
+    while begin.elapsed() < length {
+        std::hint::spin_loop();
+    }
+}
+
+/// Orders for events of a user's alone.
+fn own(list: &str) -> Vec<Order> {
+    let events = plan::EventSpec::list(list).expect("events");
+    let selection = Selection::choose(&Root::system(), &[plan::CpuId(0)], &events).expect("events that mean something");
+    let orders = selection.orders().remove(0).orders;
+    let names: Vec<&str> = events.iter().map(|event| event.key()).collect();
+    orders.into_iter().filter(|order| names.contains(&order.name())).collect()
+}
+
+/// The clock that `msr/tsc/` counts, of the CPU that asks.
+#[cfg(target_arch = "x86_64")]
+fn tsc() -> u64 {
+    // SAFETY: RDTSC reads a counter and nothing else; Linux leaves it open to user mode.
+    unsafe { std::arch::x86_64::_rdtsc() }
+}
+
+/// A unit beside the cores counts from the window's opening on: once such an event stood still until its worker was
+/// switched off and on again, and read 0 in a window without a switch, marked as counted.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn a_unit_beside_the_cores_counts_the_whole_window_and_nothing_else() {
+    for list in ["msr/tsc/", "msr/tsc/,cpu-clock", "cpu-clock,msr/tsc/,r1,msr/tsc,name=again/,task-clock"] {
+        let orders = own(list);
+        let mut undisturbed = 0;
+        for _ in 0..200 {
+            let mut counters = Counters::open(&orders);
+            spin(Duration::from_micros(300));
+            let before = tsc();
+            counters.enable();
+            let opened = tsc();
+            spin(Duration::from_micros(300));
+            let closing = tsc();
+            counters.disable();
+            let after = tsc();
+            spin(Duration::from_micros(300));
+            let readings = counters.read();
+            let Some(ticks) = counted(&readings, "msr/tsc/") else { return };
+            assert!(ticks <= after - before, "{list}: {ticks} ticks in a window of {} at most", after - before);
+            assert_eq!(readings.contains_key("again"), list.contains("again"));
+            if let Some(Reading::Counted { value }) = readings.get("again") {
+                assert!(value.abs_diff(ticks) <= after - before - (closing - opened), "{list}: {value} and {ticks}");
+            }
+            let switches = ["context_switches_voluntary", "context_switches_involuntary"].map(|name| &readings[name]);
+            if switches.iter().all(|reading| **reading == Reading::Counted { value: 0 }) {
+                assert!(
+                    ticks >= closing - opened,
+                    "{list}: {ticks} ticks in a window of {} at least",
+                    closing - opened
+                );
+                undisturbed += 1;
+            }
+        }
+        if undisturbed == 0 {
+            println!(
+                "skipped in part: this machine leaves nobody alone for 300 us, and {list} had no window of its own"
+            );
+        }
+    }
 }
 
 #[test]

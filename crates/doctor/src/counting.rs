@@ -19,7 +19,7 @@ fn judged(patient: &Patient<'_>, kinds: &[Kind]) -> Vec<Finding> {
     found.extend(events::counter_groups(kinds));
     found.push(permission::nmi_watchdog(patient.root));
     found.push(events::kernel_events(kinds));
-    found.push(permission::perf_event_paranoid(patient.root));
+    found.push(permission::perf_event_paranoid(patient.root, kinds));
     found.push(permission::seccomp(patient.root, kinds));
     found.push(permission::tracefs(patient.root));
     found

@@ -8,8 +8,12 @@ use record::{Check, CheckState};
 pub struct Finding {
     /// As it is shown.
     pub check: Check,
-    /// The runs that it spoils where its state is not `ok`.
+    /// The runs that it spoils: where its state is not `ok`, or, with a figure that a run's own is held against,
+    /// whatever its state.
     pub spoils: Spoils,
+    /// Whether what was looked at is off or not there, and nothing is wrong with that: the screen may name several such
+    /// checks in one line.
+    pub idle: bool,
 }
 
 /// Which runs a check that is not `ok` spoils.
@@ -48,6 +52,11 @@ impl Finding {
         Finding::judged(CheckState::Ok, name, seen.into(), why.into())
     }
 
+    /// A check that is as it should be because what it looks at is off or not there.
+    pub(crate) fn idle(name: &str, seen: impl Into<String>, why: impl Into<String>) -> Finding {
+        Finding { idle: true, ..Finding::ok(name, seen, why) }
+    }
+
     /// A check on something that disturbs or misleads.
     pub(crate) fn warn(name: &str, seen: impl Into<String>, why: impl Into<String>) -> Finding {
         Finding::judged(CheckState::Warn, name, seen.into(), why.into())
@@ -59,7 +68,8 @@ impl Finding {
     }
 
     fn judged(state: CheckState, name: &str, seen: String, why: String) -> Finding {
-        Finding { check: Check { name: name.to_owned(), state, seen, why, cure: None }, spoils: Spoils::Nothing }
+        let check = Check { name: name.to_owned(), state, seen, why, cure: None };
+        Finding { check, spoils: Spoils::Nothing, idle: false }
     }
 
     /// The same, with what changes it.
@@ -75,15 +85,16 @@ impl Finding {
 
     /// Whether this spoils a run with these needs.
     pub fn spoils(&self, needs: &Needs) -> bool {
-        self.check.state != CheckState::Ok
-            && match &self.spoils {
-                Spoils::Nothing => false,
-                Spoils::EveryRun => true,
-                Spoils::On(cpus) => needs.cpus.iter().any(|cpu| cpus.contains(cpu)),
-                Spoils::HardwareCounts => needs.hardware_counts,
-                Spoils::MoreWorkersThan(cpus) => f64::from(needs.workers) > *cpus,
-                Spoils::SegmentsOver(bytes) => needs.segment_bytes > *bytes,
-            }
+        let unwell = self.check.state != CheckState::Ok;
+        match &self.spoils {
+            Spoils::Nothing => false,
+            Spoils::EveryRun => unwell,
+            Spoils::On(cpus) => unwell && needs.cpus.iter().any(|cpu| cpus.contains(cpu)),
+            Spoils::HardwareCounts => unwell && needs.hardware_counts,
+            // What is enough for most may be too little for this run.
+            Spoils::MoreWorkersThan(cpus) => f64::from(needs.workers) > *cpus,
+            Spoils::SegmentsOver(bytes) => needs.segment_bytes > *bytes,
+        }
     }
 }
 
@@ -92,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_check_spoils_only_the_runs_that_it_concerns_and_none_where_it_is_well() {
+    fn a_check_spoils_only_the_runs_that_it_concerns() {
         let needs = Needs { cpus: vec![CpuId(2)], workers: 2, segment_bytes: 8_192, hardware_counts: false };
         let of = |spoils| Finding::warn("name", "seen", "why").spoiling(spoils).spoils(&needs);
         assert!(of(Spoils::EveryRun) && of(Spoils::On(vec![CpuId(1), CpuId(2)])));
@@ -100,6 +111,12 @@ mod tests {
         assert!(!of(Spoils::Nothing) && !of(Spoils::On(vec![CpuId(1)])) && !of(Spoils::HardwareCounts));
         assert!(!of(Spoils::MoreWorkersThan(2.0)) && !of(Spoils::SegmentsOver(8_192)));
         assert!(!Finding::ok("name", "seen", "why").spoiling(Spoils::EveryRun).spoils(&needs));
+        let well = |spoils| Finding::ok("name", "seen", "why").spoiling(spoils).spoils(&needs);
+        assert!(
+            well(Spoils::SegmentsOver(8_191)) && !well(Spoils::SegmentsOver(8_192)),
+            "a run may need more than most"
+        );
+        assert!(well(Spoils::MoreWorkersThan(1.5)) && !well(Spoils::MoreWorkersThan(2.0)));
         assert!(Finding::missing("name", "seen", "why").spoiling(Spoils::EveryRun).spoils(&needs));
     }
 }

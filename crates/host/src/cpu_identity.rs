@@ -18,8 +18,6 @@ pub enum CpuIdentity {
         family: u32,
         /// Model, the extended one included.
         model: u32,
-        /// Stepping, where the kernel says one.
-        stepping: Option<u32>,
     },
     /// An Arm processor, by its main identification register (MIDR_EL1).
     Arm {
@@ -33,7 +31,7 @@ pub enum CpuIdentity {
 impl std::fmt::Display for CpuIdentity {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            CpuIdentity::X86 { vendor, family, model, .. } => write!(f, "{vendor} family {family} model {model:#x}"),
+            CpuIdentity::X86 { vendor, family, model } => write!(f, "{vendor} family {family} model {model:#x}"),
             CpuIdentity::Arm { implementer, part } => write!(f, "Arm implementer {implementer:#x} part {part:#x}"),
         }
     }
@@ -55,7 +53,6 @@ fn x86(about: &str) -> Option<CpuIdentity> {
         vendor: row(about, "vendor_id")?.to_owned(),
         family: row(about, "cpu family")?.parse().ok()?,
         model: row(about, "model")?.parse().ok()?,
-        stepping: row(about, "stepping").and_then(|text| text.parse().ok()),
     })
 }
 
@@ -90,7 +87,7 @@ mod tests {
                     stepping\t: 7\n";
         let fixture = Fixture::new().file("proc/cpuinfo", text);
         let seen = cpu_identity(&fixture.root(), CpuId(0)).expect("an identity");
-        let wanted = CpuIdentity::X86 { vendor: "GenuineIntel".to_owned(), family: 6, model: 85, stepping: Some(7) };
+        let wanted = CpuIdentity::X86 { vendor: "GenuineIntel".to_owned(), family: 6, model: 85 };
         assert_eq!(seen, wanted);
         assert_eq!(seen.to_string(), "GenuineIntel family 6 model 0x55");
     }

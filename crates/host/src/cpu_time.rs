@@ -1,5 +1,6 @@
 //! How busy each CPU has been, whoever ran there.
 
+use crate::cpu_rows::{CpuRow, cpu_rows};
 use crate::root::Root;
 use plan::CpuId;
 use std::collections::BTreeMap;
@@ -14,17 +15,12 @@ pub struct CpuTimes(BTreeMap<u32, (u64, u64)>);
 /// container the table is usually the host's, and then shows what `/proc` otherwise hides.
 ///
 /// # References
-/// proc_stat(5): user nice system idle iowait irq softirq steal guest guest_nice. Time in interrupts and stolen time
-/// count as neither busy nor idle here; guest time is part of user time.
+/// proc_stat(5). Time in interrupts and stolen time count as neither busy nor idle here; guest time is part of user
+/// time.
 pub fn cpu_times(root: &Root) -> Option<CpuTimes> {
     let stat = root.text("proc/stat")?;
-    let row = |line: &str| {
-        let mut words = line.split_whitespace();
-        let cpu: u32 = words.next()?.strip_prefix("cpu")?.parse().ok()?;
-        let ticks: Vec<u64> = words.map_while(|word| word.parse().ok()).take(8).collect();
-        (ticks.len() >= 4).then(|| (cpu, (ticks[..3].iter().sum(), ticks.iter().sum())))
-    };
-    let rows: BTreeMap<u32, (u64, u64)> = stat.lines().filter_map(row).collect();
+    let row = |row: CpuRow| Some((row.cpu?, (row.busy(), row.total())));
+    let rows: BTreeMap<u32, (u64, u64)> = cpu_rows(&stat).filter_map(row).collect();
     (!rows.is_empty()).then_some(CpuTimes(rows))
 }
 

@@ -1,6 +1,6 @@
 //! What a run records about its machine.
 
-use crate::hypervisor::hypervisor;
+use crate::hypervisor::{Hypervisor, hypervisor};
 use crate::root::Root;
 use plan::CACHE_LINE_BYTES;
 
@@ -13,9 +13,8 @@ pub struct Facts {
     pub kernel: String,
     /// CPU model as `/proc/cpuinfo` names it; on Arm, which names none, the implementer and part numbers.
     pub cpu_model: String,
-    /// The hypervisor this machine runs under, where there is one: its name as cpuid gives it, `unnamed` where only its
-    /// presence is known. A hypervisor that hides itself is not seen.
-    pub hypervisor: Option<String>,
+    /// The hypervisor this machine runs under, where there is one. A hypervisor that hides itself is not seen.
+    pub hypervisor: Option<Hypervisor>,
     /// The largest line of any CPU's caches, bytes; 64 where no cache says.
     pub line_bytes: u32,
     /// `/proc/sys/kernel/perf_event_paranoid`; `None` where this kernel has no perf events.
@@ -39,6 +38,16 @@ pub fn facts(root: &Root) -> Facts {
         invariant_clock: invariant_clock(&cpuinfo),
     }
 }
+
+/// The highest [`perf_event_paranoid`] level at which a process without privilege may count itself in user mode.
+/// Higher levels exist in some distributions' kernels only; others take them for this one.
+///
+/// # References
+/// `Documentation/admin-guide/sysctl/kernel.rst`, perf_event_paranoid.
+pub const PARANOID_USER: i32 = 2;
+
+/// The highest level at which it may count what happens in the kernel too.
+pub const PARANOID_KERNEL: i32 = 1;
 
 /// [`Facts::perf_event_paranoid`] alone: one file.
 pub fn perf_event_paranoid(root: &Root) -> Option<i32> {
@@ -85,6 +94,7 @@ fn line_bytes(root: &Root) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::facts;
+    use crate::Hypervisor;
     use crate::fixture::Fixture;
     use crate::root::Root;
 
@@ -99,7 +109,7 @@ mod tests {
         let seen = facts(&fixture.root());
         assert_eq!((seen.hostname.as_str(), seen.kernel.as_str()), ("bench7", "6.1.0-9-amd64"));
         assert_eq!((seen.cpu_model.as_str(), seen.line_bytes), ("Some CPU @ 2.0GHz", 128));
-        assert_eq!((seen.hypervisor.as_deref(), seen.perf_event_paranoid), (Some("unnamed"), Some(-1)));
+        assert_eq!((seen.hypervisor, seen.perf_event_paranoid), (Some(Hypervisor::Unnamed), Some(-1)));
     }
 
     #[test]

@@ -110,6 +110,11 @@ pub fn device_interrupts(root: &Root) -> Vec<DeviceInterrupt> {
     found
 }
 
+/// Whether `/proc/irq` shows any number at all, of devices or merely reserved: where it does not, it is hidden.
+pub fn lists_interrupts(root: &Root) -> bool {
+    root.names("proc/irq").iter().any(|name| name.parse::<u32>().is_ok())
+}
+
 fn device_interrupt(root: &Root, name: &str) -> Option<DeviceInterrupt> {
     let number = name.parse().ok()?;
     let folder = format!("proc/irq/{name}");
@@ -122,7 +127,7 @@ fn device_interrupt(root: &Root, name: &str) -> Option<DeviceInterrupt> {
 
 #[cfg(test)]
 mod tests {
-    use super::{DeviceInterrupt, InterruptRate, Interrupts, device_interrupts};
+    use super::{DeviceInterrupt, InterruptRate, Interrupts, device_interrupts, lists_interrupts};
     use crate::fixture::Fixture;
     use crate::root::Root;
     use plan::CpuId;
@@ -181,6 +186,9 @@ mod tests {
         let of = |number, cpus: &[u32]| DeviceInterrupt { number, cpus: cpus.iter().copied().collect() };
         assert_eq!(device_interrupts(&fixture.root()), [of(9, &[0, 1]), of(30, &[1])]);
         assert_eq!(device_interrupts(&Fixture::new().root()), []);
+        let reserved = Fixture::new().file("proc/irq/3/smp_affinity_list", "0-1\n");
+        assert_eq!((device_interrupts(&reserved.root()), lists_interrupts(&reserved.root())), (vec![], true));
+        assert!(!lists_interrupts(&Fixture::new().file("proc/irq/default_smp_affinity", "f\n").root()));
     }
 
     #[test]

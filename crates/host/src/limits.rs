@@ -12,20 +12,35 @@ const PERF_CAPABILITIES: u64 = 1 << 21 | 1 << 38;
 /// What decides whether the kernel lets this process count.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Privileges {
-    /// Whether it holds CAP_PERFMON or CAP_SYS_ADMIN. In a container these may be void for the host's kernel.
+    /// Whether it holds CAP_PERFMON or CAP_SYS_ADMIN where perf heeds them: in the machine's first user namespace.
     pub may_ignore_paranoid: bool,
+    /// Whether it lives in a user namespace of its own, as in a container without root. What capabilities it holds
+    /// there are void for perf, and giving it some changes nothing.
+    pub user_namespace: bool,
     /// Whether a seccomp filter judges its system calls, as container runtimes install one.
     pub seccomp_filter: bool,
 }
 
-/// Reads `/proc/self/status`; where that is missing, no privilege and no filter.
+/// Reads `/proc/self/status` and `/proc/self/uid_map`; where the first is missing, no privilege and no filter.
+///
+/// # References
+/// perf_event_open(2), "perf_event related configuration files"; user_namespaces(7): the first namespace maps every
+/// user to itself. One below it that does the same, which takes root to make, passes for the first here.
 pub fn privileges(root: &Root) -> Privileges {
     let status = root.text("proc/self/status").unwrap_or_default();
     let effective = row(&status, "CapEff").and_then(|hex| u64::from_str_radix(hex, 16).ok()).unwrap_or(0);
+    let user_namespace = in_user_namespace(root);
     Privileges {
-        may_ignore_paranoid: effective & PERF_CAPABILITIES != 0,
+        may_ignore_paranoid: effective & PERF_CAPABILITIES != 0 && !user_namespace,
+        user_namespace,
         seccomp_filter: seccomp(root) == Some(Seccomp::Filter),
     }
+}
+
+/// Whether users are mapped otherwise than in the first namespace. Kernels without namespaces have no such file.
+fn in_user_namespace(root: &Root) -> bool {
+    let is_first = |map: String| map.split_whitespace().eq(["0", "0", "4294967295"]);
+    root.text("proc/self/uid_map").is_some_and(|map| !is_first(map))
 }
 
 /// How many files this process may have open at once (RLIMIT_NOFILE, the soft limit); `None` where the kernel does not
@@ -77,11 +92,29 @@ mod tests {
             let text = format!("Name:\tx\nCapEff:\t{caps}\nSeccomp:\t{seccomp}\nSeccomp_filters:\t1\n");
             privileges(&Fixture::new().file("proc/self/status", &text).root())
         };
-        let of = |may_ignore_paranoid, seccomp_filter| Privileges { may_ignore_paranoid, seccomp_filter };
+        let of = |may_ignore_paranoid, seccomp_filter| Privileges {
+            may_ignore_paranoid,
+            user_namespace: false,
+            seccomp_filter,
+        };
         assert_eq!(status("0000000000000000", "0"), of(false, false));
         assert_eq!(status("0000004000000000", "2"), of(true, true));
         assert_eq!(status("0000000000200000", "1"), of(true, false));
         assert_eq!(privileges(&Fixture::new().root()), of(false, false));
+    }
+
+    #[test]
+    fn capabilities_within_a_user_namespace_are_void() {
+        let with = |map: &str| {
+            let status = "CapEff:\t000001ffffffffff\nSeccomp:\t0\n";
+            privileges(&Fixture::new().file("proc/self/status", status).file("proc/self/uid_map", map).root())
+        };
+        let seen = |map: &str| (with(map).may_ignore_paranoid, with(map).user_namespace);
+        assert_eq!(seen("         0          0 4294967295\n"), (true, false));
+        assert_eq!(seen("         0       1000          1\n"), (false, true), "unshare -Ur");
+        assert_eq!(seen("         0     100000      65536\n"), (false, true), "a container");
+        assert_eq!(seen("0 1000 1\n1 100000 65536\n"), (false, true), "a rootless container");
+        assert_eq!(seen(""), (false, true), "not mapped yet");
     }
 
     #[test]

@@ -35,10 +35,11 @@ pub enum Format {
     Bits {
         /// The field of `struct perf_event_attr`.
         word: Word,
-        /// First and last bit of each range, both included, 63 at most; ascending.
+        /// First and last bit of each range, both included, 63 at most; ascending, and no bit in two of them.
         ranges: Vec<(u8, u8)>,
     },
-    /// The file's text, in a notation or for a field that is not known here (`config3:0-63`).
+    /// The file's text: in a notation or for a field that is not known here (`config3:0-63`), or with ranges that
+    /// overlap.
     Unknown(String),
 }
 
@@ -55,13 +56,8 @@ pub enum Word {
 
 const FOLDER: &str = "sys/bus/event_source/devices";
 
-/// Every unit that the kernel offers here, by name. A machine without a core PMU still has a few of the kernel's own;
-/// none at all means that sysfs is hidden.
-pub fn pmus(root: &Root) -> Vec<Pmu> {
-    pmu_names(root).iter().filter_map(|name| pmu(root, name)).collect()
-}
-
-/// The names of [`pmus`], read from one folder.
+/// The names of all units that the kernel offers here. A machine without a core PMU still has a few of the kernel's
+/// own; none at all means that sysfs is hidden.
 pub fn pmu_names(root: &Root) -> Vec<String> {
     root.names(FOLDER)
 }
@@ -87,9 +83,14 @@ pub fn pmu(root: &Root, name: &str) -> Option<Pmu> {
 /// # References
 /// `is_pmu_core` in `tools/perf/util/pmu.c`; `Documentation/arch/arm64/perf.rst`.
 pub fn core_pmus(root: &Root) -> Vec<Pmu> {
-    let is_core = |name: &&String| *name == "cpu" || name.starts_with("cpu_") || name.starts_with("armv");
-    let named: Vec<Pmu> = pmu_names(root).iter().filter(is_core).filter_map(|name| pmu(root, name)).collect();
+    let names = pmu_names(root);
+    let named: Vec<Pmu> = names.iter().filter(|name| is_core_pmu(name)).filter_map(|name| pmu(root, name)).collect();
     named.into_iter().filter(|pmu| pmu.name == "cpu" || pmu.cpus.is_some()).collect()
+}
+
+/// Whether a unit of that name would be a core's, on any machine: `cpu`, `cpu_core`, `armv8_pmuv3_0`.
+pub fn is_core_pmu(name: &str) -> bool {
+    name == "cpu" || name.starts_with("cpu_") || name.starts_with("armv")
 }
 
 /// The unit of the kind of core that `cpu` is: `cpu`, `cpu_core`, `cpu_atom`, `armv8_pmuv3_0`; `None` where it has
@@ -136,7 +137,9 @@ fn format(text: &str) -> Format {
         };
         let mut ranges: Vec<(u8, u8)> = ranges.split(',').map(range).collect::<Option<_>>()?;
         ranges.sort_unstable();
-        Some(Format::Bits { word, ranges })
+        // A bit that is named twice would take two bits of the value.
+        let overlap = ranges.windows(2).any(|pair| pair[0].1 >= pair[1].0);
+        (!overlap).then_some(Format::Bits { word, ranges })
     };
     known().unwrap_or_else(|| Format::Unknown(text.to_owned()))
 }
@@ -172,6 +175,9 @@ mod tests {
             ("format/threshold", "config2:0-63\n"),
             ("format/hbm", "config3:0-63\n"),
             ("format/odd", "config:9-2\n"),
+            ("format/twice", "config:0-63,0-63\n"),
+            ("format/shared", "config:8-11,0-8\n"),
+            ("format/beside", "config:9-11,0-8\n"),
             ("events/mem-loads", "event=0xcd,umask=0x1,ldlat=3\n"),
             ("events/mem-loads.scale", "1\n"),
             ("cpumask", "0,64\n"),
@@ -185,6 +191,9 @@ mod tests {
         assert_eq!(pmu.formats["threshold"], bits(Word::Config2, &[(0, 63)]));
         assert_eq!(pmu.formats["hbm"], Format::Unknown("config3:0-63".into()));
         assert_eq!(pmu.formats["odd"], Format::Unknown("config:9-2".into()));
+        assert_eq!(pmu.formats["twice"], Format::Unknown("config:0-63,0-63".into()));
+        assert_eq!(pmu.formats["shared"], Format::Unknown("config:8-11,0-8".into()));
+        assert_eq!(pmu.formats["beside"], bits(Word::Config, &[(0, 8), (9, 11)]));
         let widths = ["event", "edge", "threshold", "hbm"].map(|name| pmu.formats[name].width());
         assert_eq!(widths, [12, 1, 64, 0]);
         assert_eq!(pmu.events, BTreeMap::from([("mem-loads".into(), "event=0xcd,umask=0x1,ldlat=3".into())]));
@@ -197,8 +206,7 @@ mod tests {
         let of = |cpu| core_pmu(&fixture.root(), CpuId(cpu)).map(|pmu| pmu.kind);
         assert_eq!((of(3), of(4), of(9)), (Some(4), Some(10), None));
         assert_eq!(core_pmus(&fixture.root()).len(), 2);
-        let names: Vec<String> = pmus(&fixture.root()).into_iter().map(|pmu| pmu.name).collect();
-        assert_eq!(names, ["cpu_atom", "cpu_core", "msr"]);
+        assert_eq!(pmu_names(&fixture.root()), ["cpu_atom", "cpu_core", "msr"]);
     }
 
     #[test]
@@ -220,6 +228,6 @@ mod tests {
     #[test]
     fn a_machine_that_shows_none_has_none() {
         let fixture = with(Fixture::new(), "cpu", &[("type", "four\n")]);
-        assert_eq!((pmus(&fixture.root()), core_pmu(&fixture.root(), CpuId(0))), (Vec::new(), None));
+        assert_eq!((pmu(&fixture.root(), "cpu"), core_pmu(&fixture.root(), CpuId(0))), (None, None));
     }
 }

@@ -40,6 +40,12 @@ impl Root {
         Some(String::from_utf8_lossy(&bytes).trim().to_owned())
     }
 
+    /// Why the file cannot be opened; `None` where it can. What reads a file takes one that cannot be read for absent, and
+    /// asks here where that would be no answer: a process without a descriptor left (EMFILE) finds every file so.
+    pub fn closed(&self, relative: &str) -> Option<std::io::Error> {
+        std::fs::File::open(self.path(relative)).err()
+    }
+
     /// The file's text as a number; `None` where there is none.
     pub(crate) fn number<T: std::str::FromStr>(&self, relative: &str) -> Option<T> {
         self.text(relative)?.parse().ok()
@@ -52,5 +58,18 @@ impl Root {
             entries.filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned())).collect();
         names.sort();
         names
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::fixture::Fixture;
+
+    #[test]
+    fn a_file_that_cannot_be_opened_says_why() {
+        let fixture = Fixture::new().file("proc/stat", "cpu 1\n");
+        assert!(fixture.root().closed("proc/stat").is_none());
+        let error = fixture.root().closed("proc/self/cgroup").expect("no such file");
+        assert_eq!(error.kind(), std::io::ErrorKind::NotFound);
     }
 }

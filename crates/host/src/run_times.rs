@@ -120,7 +120,7 @@ mod tests {
     use crate::fixture::Fixture;
     use crate::root::Root;
     use plan::CpuId;
-    use std::time::Duration;
+    use std::time::{Duration, Instant};
 
     fn thread(fixture: Fixture, pid: u32, tid: u32, ran_ns: u64, stat: &str) -> Fixture {
         let folder = format!("proc/{pid}/task/{tid}");
@@ -172,24 +172,37 @@ mod tests {
         assert_eq!(processes_called(&fixture.root(), &["auditd", "irqbalance"]), ["irqbalance"]);
     }
 
+    /// A process that ends with the test, however that ends.
+    struct Busy(std::process::Child);
+
+    impl Drop for Busy {
+        fn drop(&mut self) {
+            // It may have ended by itself.
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+
     #[test]
     fn on_this_machine_a_busy_child_is_seen_and_this_process_is_not() {
         let root = Root::system();
         let Some(before) = RunTimes::read(&root) else { return eprintln!("skipped: the kernel keeps no run times") };
-        let mut child = std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
+        let child = Busy(std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap());
+        let pid = child.0.id();
+        let deadline = Instant::now() + Duration::from_secs(120);
         let ran = |pid| {
             let ran = RunTimes::read(&root).unwrap().since(&before, &root);
             ran.into_iter().find(|ran| ran.pid == pid)
         };
         let seen = loop {
-            match ran(child.id()) {
+            match ran(pid) {
                 Some(seen) => break seen,
+                None if Instant::now() > deadline => panic!("process {pid} has not run for two minutes"),
                 None => std::thread::sleep(Duration::from_millis(5)),
             }
         };
         assert_eq!(ran(std::process::id()), None);
-        child.kill().unwrap();
-        child.wait().unwrap();
+        drop(child);
         assert!(seen.share > 0.0 && !seen.kernel && seen.name == "sh", "{seen:?}");
     }
 }

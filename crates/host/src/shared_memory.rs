@@ -1,5 +1,6 @@
 //! The file system that segments live on.
 
+use crate::mounts::mount_at;
 use crate::root::Root;
 use nix::sys::statvfs::statvfs;
 
@@ -35,16 +36,11 @@ pub fn shared_memory(root: &Root) -> Option<SharedMemory> {
     let seen = statvfs(&folder).ok().filter(|_| folder.is_dir())?;
     let bytes = |blocks: u64| blocks.saturating_mul(seen.fragment_size());
     let mounts = root.text("proc/self/mounts").unwrap_or_default();
-    let options = |line: &str| {
-        let mut words = line.split(' ').skip(1);
-        (words.next() == Some("/dev/shm")).then(|| words.nth(1).unwrap_or_default().to_owned())
-    };
-    // The last one mounted lies on top.
-    let options = mounts.lines().filter_map(options).next_back().unwrap_or_default();
+    let options = mount_at(&mounts, "/dev/shm").map_or_else(Vec::new, |mount| mount.options);
     Some(SharedMemory {
         bytes: bytes(seen.blocks()),
         free_bytes: bytes(seen.blocks_available()),
-        options: options.split(',').filter(|option| !option.is_empty()).map(str::to_owned).collect(),
+        options: options.into_iter().map(str::to_owned).collect(),
     })
 }
 

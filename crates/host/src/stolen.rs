@@ -1,5 +1,6 @@
 //! Time the hypervisor took from this machine.
 
+use crate::cpu_rows::cpu_rows;
 use crate::root::Root;
 use nix::unistd::{SysconfVar, sysconf};
 use plan::CpuId;
@@ -26,9 +27,9 @@ impl CpuTicks {
 /// The first row of `/proc/stat`; `None` where there is none, or the kernel is too old for a `steal` column.
 ///
 /// # References
-/// proc_stat(5): user nice system idle iowait irq softirq steal guest guest_nice; guest time is part of user time.
+/// proc_stat(5); guest time is part of user time.
 pub fn stolen_ticks(root: &Root) -> Option<CpuTicks> {
-    row(&root.text("proc/stat")?, "cpu")
+    ticks(&root.text("proc/stat")?, None)
 }
 
 /// Nanoseconds since boot for which `cpu` was runnable and the hypervisor ran something else, in steps of the kernel's
@@ -40,15 +41,15 @@ pub fn stolen_ticks(root: &Root) -> Option<CpuTicks> {
 /// # References
 /// proc_stat(5); sysconf(3).
 pub fn stolen_ns(root: &Root, cpu: CpuId) -> Option<u64> {
-    let ticks = row(&root.text("proc/stat")?, &format!("cpu{}", cpu.0))?;
+    let ticks = ticks(&root.text("proc/stat")?, Some(cpu))?;
     let per_second = sysconf(SysconfVar::CLK_TCK).ok().flatten().and_then(|rate| u64::try_from(rate).ok())?;
     ticks.steal.checked_mul(1_000_000_000_u64.checked_div(per_second)?)
 }
 
-fn row(stat: &str, name: &str) -> Option<CpuTicks> {
-    let row = stat.lines().find_map(|row| row.strip_prefix(name)?.strip_prefix(' '))?;
-    let ticks: Vec<u64> = row.split_whitespace().map_while(|column| column.parse().ok()).take(8).collect();
-    (ticks.len() == 8).then(|| CpuTicks { steal: ticks[7], total: ticks.iter().sum() })
+/// The row of one CPU, or of all together.
+fn ticks(stat: &str, cpu: Option<CpuId>) -> Option<CpuTicks> {
+    let row = cpu_rows(stat).find(|row| row.cpu == cpu.map(|cpu| cpu.0))?;
+    Some(CpuTicks { steal: row.steal()?, total: row.total() })
 }
 
 #[cfg(test)]

@@ -1,21 +1,16 @@
 //! The number under which perf_event_open knows a tracepoint of the kernel's.
 
 use crate::root::Root;
+use crate::tracefs::{Tracefs, tracefs};
 use std::io::{self, ErrorKind};
 use std::path::PathBuf;
-
-/// Where tracefs is mounted: its own place since Linux 4.1, and where debugfs shows it.
-const TRACEFS: [&str; 2] = ["sys/kernel/tracing", "sys/kernel/debug/tracing"];
 
 /// Why a tracepoint's number is not known.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TracepointError {
-    /// No tracefs is mounted where the kernel offers it; or only debugfs holds one, which this process may not enter.
-    #[error("tracefs, which holds the tracepoints' numbers, is not mounted at /sys/kernel/tracing")]
-    NotMounted,
-    /// It is mounted, and this process may not read it. Only root may unless its owner allows more.
-    #[error("this user may not read tracefs, which holds tracepoints' numbers ({path}: EACCES)", path = .0.display())]
-    Denied(PathBuf),
+    /// This process cannot read tracefs.
+    #[error("tracefs, which holds the tracepoints' numbers, is {0}")]
+    Tracefs(Tracefs),
     /// Tracefs is readable, and there is no such tracepoint: this kernel was built without it.
     #[error("this kernel has no tracepoint {0}:{1}")]
     Missing(String, String),
@@ -31,15 +26,9 @@ pub enum TracepointError {
 
 impl TracepointError {
     /// The command that changes it; `None` where none does.
-    ///
-    /// # References
-    /// `Documentation/trace/ftrace.rst`; mount options `gid` and `mode` of tracefs in `fs/tracefs/inode.c`.
     pub fn cure(&self) -> Option<&'static str> {
         match self {
-            TracepointError::NotMounted => Some("sudo mount -t tracefs tracefs /sys/kernel/tracing, and run as root"),
-            TracepointError::Denied(_) => Some(
-                "run as root, or let a group read it: sudo mount -o remount,mode=750,gid=GROUP /sys/kernel/tracing",
-            ),
+            TracepointError::Tracefs(state) => state.cure(),
             TracepointError::Missing(..) | TracepointError::Garbled { .. } => None,
         }
     }
@@ -49,8 +38,8 @@ impl TracepointError {
 /// It is given anew at each boot.
 ///
 /// # Errors
-/// [`TracepointError`]: tracefs absent or closed to this process, or no such tracepoint. [`TracepointError::cure`] has
-/// the command that helps, where one does.
+/// [`TracepointError`]: tracefs absent, not mounted or closed to this process, or no such tracepoint.
+/// [`TracepointError::cure`] has the command that helps, where one does.
 ///
 /// # References
 /// perf_event_open(2), PERF_TYPE_TRACEPOINT; `Documentation/trace/events.rst`.
@@ -60,38 +49,32 @@ pub fn tracepoint_id(root: &Root, system: &str, event: &str) -> Result<u64, Trac
     if !is_name(system) || !is_name(event) {
         return Err(missing());
     }
-    for folder in TRACEFS {
-        let path = root.path(&format!("{folder}/events/{system}/{event}/id"));
-        match std::fs::read_to_string(&path) {
-            Ok(text) => {
-                let garbled = |_| TracepointError::Garbled { path, what: format!("{:?}", text.trim()) };
-                return text.trim().parse().map_err(garbled);
-            }
-            // An unmounted place is an empty folder; one that holds events lacks this one.
-            Err(error) if is_absent(&error) && root.path(&format!("{folder}/events")).is_dir() => return Err(missing()),
-            Err(error) if is_absent(&error) => {}
-            // All may enter the first place's mount point, so a refusal means a mount behind it. Debugfs is closed to
-            // all but root, whatever it holds.
-            Err(error) if error.kind() == ErrorKind::PermissionDenied && folder == TRACEFS[0] => {
-                return Err(TracepointError::Denied(root.path(folder)));
-            }
-            Err(error) if error.kind() == ErrorKind::PermissionDenied => {}
-            Err(error) => return Err(TracepointError::Garbled { path, what: error.to_string() }),
+    let folder = match tracefs(root) {
+        Tracefs::Readable(folder) => folder,
+        other => return Err(TracepointError::Tracefs(other)),
+    };
+    let path = root.path(&format!("{folder}/events/{system}/{event}/id"));
+    match std::fs::read_to_string(&path) {
+        Ok(text) => {
+            let garbled = |_| TracepointError::Garbled { path, what: format!("{:?}", text.trim()) };
+            text.trim().parse().map_err(garbled)
         }
+        Err(error) if is_absent(&error) => Err(missing()),
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+            Err(TracepointError::Tracefs(Tracefs::Closed(folder)))
+        }
+        Err(error) => Err(TracepointError::Garbled { path, what: error.to_string() }),
     }
-    Err(TracepointError::NotMounted)
 }
 
 /// The names that tracefs lists: of systems, or of one system's tracepoints. Sorted; empty where there are none to be
 /// read.
 pub fn tracepoints(root: &Root, system: Option<&str>) -> Vec<String> {
-    let within = |mount: &str| {
-        let folder = system.map_or(format!("{mount}/events"), |system| format!("{mount}/events/{system}"));
-        // Beside the folders lie switches such as `enable`.
-        let is_folder = |name: &String| root.path(&format!("{folder}/{name}")).is_dir();
-        root.names(&folder).into_iter().filter(is_folder).collect::<Vec<_>>()
-    };
-    TRACEFS.iter().map(|mount| within(mount)).find(|names| !names.is_empty()).unwrap_or_default()
+    let Tracefs::Readable(mount) = tracefs(root) else { return Vec::new() };
+    let folder = system.map_or(format!("{mount}/events"), |system| format!("{mount}/events/{system}"));
+    // Beside the folders lie switches such as `enable`.
+    let is_folder = |name: &String| root.path(&format!("{folder}/{name}")).is_dir();
+    root.names(&folder).into_iter().filter(is_folder).collect()
 }
 
 fn is_absent(error: &io::Error) -> bool {
@@ -102,6 +85,7 @@ fn is_absent(error: &io::Error) -> bool {
 mod tests {
     use super::{TracepointError, tracepoint_id, tracepoints};
     use crate::fixture::Fixture;
+    use crate::tracefs::Tracefs;
 
     const FUTEX: &str = "events/syscalls/sys_enter_futex/id";
 
@@ -119,9 +103,10 @@ mod tests {
 
     #[test]
     fn an_unmounted_tracefs_is_told_from_a_missing_tracepoint() {
-        let unmounted = Fixture::new().file("sys/kernel/notes", "");
+        let unmounted = Fixture::new().file("sys/kernel/tracing/.keep", "");
         let seen = tracepoint_id(&unmounted.root(), "tlb", "tlb_flush").unwrap_err();
-        assert_eq!(seen, TracepointError::NotMounted);
+        assert_eq!(seen, TracepointError::Tracefs(Tracefs::NotMounted));
+        assert!(seen.to_string().ends_with("is not mounted at /sys/kernel/tracing"), "{seen}");
         assert!(seen.cure().unwrap().contains("mount -t tracefs"));
 
         let mounted = Fixture::new().file(&format!("sys/kernel/tracing/{FUTEX}"), "522\n");

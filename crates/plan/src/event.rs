@@ -6,8 +6,11 @@ mod parse;
 pub use list::{EVENTS_MAX, check_list, countable};
 pub use parse::EventSpecError;
 
-/// Who counts.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+use serde::{Deserialize, Serialize};
+
+/// Who counts; in JSON `processor` or `kernel`.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum CountedBy {
     /// The processor's performance-monitoring unit.
     Processor,
@@ -17,7 +20,7 @@ pub enum CountedBy {
 
 /// The counters that every run asks for, under their glossary names: keys of results, and what claims name as
 /// `NAME_per_op` and `NAME_per_second`. What a name counts on the machine at hand stands beside the figures.
-pub const COUNTERS: [(&str, CountedBy); 27] = [
+pub const COUNTERS: [(&str, CountedBy); 28] = [
     ("cycles", CountedBy::Processor),
     ("instructions", CountedBy::Processor),
     ("stalled_cycles", CountedBy::Processor),
@@ -27,6 +30,7 @@ pub const COUNTERS: [(&str, CountedBy); 27] = [
     ("transfers_local", CountedBy::Processor),
     ("transfers_remote", CountedBy::Processor),
     ("transfers_write", CountedBy::Processor),
+    ("transfers_write_remote", CountedBy::Processor),
     ("l1d_invalidations", CountedBy::Processor),
     ("upgrades", CountedBy::Processor),
     ("llc_loads", CountedBy::Processor),
@@ -46,6 +50,34 @@ pub const COUNTERS: [(&str, CountedBy); 27] = [
     ("stolen_ns", CountedBy::Kernel),
     ("throttled_ns", CountedBy::Kernel),
 ];
+
+/// What a counter is a count of, and so which readings add up.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// The worker's thread, in its window: the readings of all workers add up.
+    Thread,
+    /// The worker's CPU: workers that share it read the same time twice.
+    Cpu,
+    /// The cgroup of all workers, added up over its CPUs: each of them reads the whole.
+    Cgroup,
+}
+
+impl Scope {
+    /// Whether the reading is of the warm-up and the window together: what is not the thread's own is read from files,
+    /// which inside the window would disturb it.
+    pub fn spans_warm_up(self) -> bool {
+        self != Scope::Thread
+    }
+}
+
+/// The scope of a counter; an event of the user's is counted on the thread.
+pub fn scope(name: &str) -> Scope {
+    match name {
+        "stolen_ns" => Scope::Cpu,
+        "throttled_ns" => Scope::Cgroup,
+        _ => Scope::Thread,
+    }
+}
 
 /// Whether `name` is one of [`COUNTERS`].
 pub fn is_counter(name: &str) -> bool {
@@ -115,4 +147,18 @@ pub struct Modes {
     pub user: bool,
     /// `:k` was written.
     pub kernel: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{COUNTERS, Scope, scope};
+
+    #[test]
+    fn what_is_not_the_thread_s_own_is_told_apart() {
+        let scopes = COUNTERS.iter().map(|(name, _)| (*name, scope(name)));
+        let wider: Vec<_> = scopes.filter(|(_, scope)| *scope != Scope::Thread).collect();
+        assert_eq!(wider, [("stolen_ns", Scope::Cpu), ("throttled_ns", Scope::Cgroup)]);
+        assert!(wider.iter().all(|(_, scope)| scope.spans_warm_up()));
+        assert!(!scope("cycles").spans_warm_up() && scope("my_own") == Scope::Thread);
+    }
 }

@@ -23,7 +23,7 @@ pub mod units;
 pub use bind::{BindError, Bound, BoundArm, NotApplicable, bind};
 pub use event::{CountedBy, EventForm, EventSpec};
 pub use lock::{Lock, LockKind};
-pub use nearest::nearest;
+pub use nearest::{nearest, slip_of};
 pub use placement::{Item, Layout, Placed, Placement, PlacementError, Strategy};
 pub use program::{AccessKind, Address, Op, OpKind, PlacedLock, Program, WorkerProgram};
 pub use scenario::{

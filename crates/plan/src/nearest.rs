@@ -15,9 +15,25 @@ pub fn nearest<'a, S: AsRef<str>>(word: &str, known: &'a [S]) -> Option<&'a str>
     (distance <= allowed && distance < name.chars().count()).then_some(name)
 }
 
+/// The known name that `word` is but for one or two letters, letters' case aside: a slip of the pen, where
+/// [`nearest`] may be a likeness of two long words. `None` where there is none.
+pub fn slip_of<'a, S: AsRef<str>>(word: &str, known: &'a [S]) -> Option<&'a str> {
+    const LETTERS_MAX: usize = 2;
+    let near = nearest(word, known)?;
+    let distance = strsim::damerau_levenshtein(&word.to_lowercase(), &near.to_lowercase());
+    (distance <= LETTERS_MAX).then_some(near)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::nearest;
+    use super::{nearest, slip_of};
+
+    #[test]
+    fn two_letters_are_a_slip_and_three_are_another_word() {
+        let known = ["cache-misses", "node-stores"];
+        assert_eq!(slip_of("cahce-mises", &known), Some("cache-misses"));
+        assert_eq!((nearest("node-scopes", &known), slip_of("cab-mises", &known)), (Some("node-stores"), None));
+    }
 
     #[test]
     fn slips_are_mended_and_strangers_are_not() {

@@ -50,9 +50,11 @@ impl Nanos {
 }
 
 impl fmt::Display for Nanos {
-    /// The shortest exact form: `250ns`, `20us`, `100ms`, `2s`.
+    /// The shortest exact form: `250ns`, `20us`, `100ms`, `2s`, `1h`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (unit, name) in [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")] {
+        const UNITS: [(u64, &str); 5] =
+            [(3_600_000_000_000, "h"), (60_000_000_000, "min"), (1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")];
+        for (unit, name) in UNITS {
             if self.0 >= unit && self.0.is_multiple_of(unit) {
                 return write!(f, "{}{name}", self.0 / unit);
             }
@@ -94,5 +96,7 @@ mod tests {
     fn nanos_print_in_the_largest_exact_unit() {
         let shown = [0, 7, 1_500, 20_000, 100_000_000, 2_000_000_000].map(|n| Nanos(n).to_string());
         assert_eq!(shown, ["0ns", "7ns", "1500ns", "20us", "100ms", "2s"]);
+        let long = [90, 120, 3_600, 86_400].map(|s: u64| Nanos(s * 1_000_000_000).to_string());
+        assert_eq!(long, ["90s", "2min", "1h", "24h"]);
     }
 }

@@ -18,7 +18,7 @@ impl<'a> Events<'a> {
     /// Whether the processor counts it. It is not claimed of a name that nobody knows.
     pub fn by_processor(self, name: &str) -> bool {
         match self.of(name).next() {
-            Some(event) => event.counted_by == "processor",
+            Some(event) => event.counted_by == CountedBy::Processor,
             None => COUNTERS.contains(&(name, CountedBy::Processor)),
         }
     }
@@ -60,15 +60,16 @@ fn capitals(words: &str) -> String {
 mod tests {
     use super::Events;
     use crate::run::CountedEvent;
+    use plan::CountedBy::{self, Kernel, Processor};
 
-    fn event(name: &str, shown: &str, counted_by: &str) -> CountedEvent {
+    fn event(name: &str, shown: &str, counted_by: CountedBy) -> CountedEvent {
         CountedEvent {
             name: name.into(),
             shown: shown.into(),
             event: None,
             counts: "something".into(),
             source: "a manual".into(),
-            counted_by: counted_by.into(),
+            counted_by,
             cpus: "0-1".into(),
         }
     }
@@ -76,9 +77,9 @@ mod tests {
     #[test]
     fn names_say_what_is_counted_here() {
         let here = [
-            event("l1d_load_misses", "L1D requests to L2", "processor"),
-            event("llc_load_misses", "llc load misses", "processor"),
-            event("r01d1", "r01d1", "processor"),
+            event("l1d_load_misses", "L1D requests to L2", Processor),
+            event("llc_load_misses", "llc load misses", Processor),
+            event("r01d1", "r01d1", Processor),
         ];
         let shown = ["l1d_load_misses", "llc_load_misses", "dtlb_load_misses", "r01d1", "my_own"];
         assert_eq!(
@@ -91,17 +92,24 @@ mod tests {
     #[test]
     fn kinds_of_core_that_count_differently_are_both_named() {
         let hybrid = [
-            event("l1d_load_misses", "L1D fills", "processor"),
-            event("l1d_load_misses", "l1d load misses", "processor"),
-            event("l1d_load_misses", "L1D fills", "processor"),
+            event("l1d_load_misses", "L1D fills", Processor),
+            event("l1d_load_misses", "l1d load misses", Processor),
+            event("l1d_load_misses", "L1D fills", Processor),
         ];
         assert_eq!(Events(&hybrid).shown("l1d_load_misses"), "L1D fills or l1d load misses");
     }
 
     #[test]
     fn who_counts_is_the_run_s_to_say_else_the_lab_s() {
-        let own = [event("r01d1", "r01d1", "processor"), event("sched:sched_switch", "", "kernel")];
+        let own = [event("r01d1", "r01d1", Processor), event("sched:sched_switch", "", Kernel)];
         let names = ["r01d1", "cycles", "sched:sched_switch", "task_clock", "nobody_knows"];
         assert_eq!(names.map(|name| Events(&own).by_processor(name)), [true, true, false, false, false]);
+    }
+
+    #[test]
+    fn who_counts_is_a_word_in_the_json() {
+        let written = serde_json::to_value([Processor, Kernel]).expect("JSON");
+        assert_eq!(written, serde_json::json!(["processor", "kernel"]));
+        assert!(serde_json::from_value::<CountedBy>("hypervisor".into()).is_err());
     }
 }

@@ -12,7 +12,7 @@ mod trace;
 pub use doctor::{Check, CheckState, Doctor};
 pub use events::Events;
 pub use observation::{LockObservation, Observation, WaitCount};
-pub use reading::{Reading, ReadingError};
+pub use reading::{NO_PMU, Reading, ReadingError};
 pub use run::*;
 pub use trace::{CounterReadings, Gap, LatencyTrace, LockTrace, QueueDelay, Slice, TickCount, Trace, Wait};
 

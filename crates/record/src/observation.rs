@@ -22,16 +22,20 @@ pub struct Observation {
     pub cpu: u32,
     /// Passes in the whole window.
     pub passes: u64,
-    /// Passes in kept slices.
+    /// Passes in kept slices: those from the begin of the last role's work on that overlap no eviction.
     pub kept_passes: u64,
     /// Length of the kept slices.
     pub kept_ns: f64,
-    /// Length of the masked ones: time in which some worker of the repetition was evicted.
+    /// Length of the masked ones: time in which some worker of the repetition was evicted, after all had begun.
     pub lost_ns: f64,
     /// Timed blocking in the window.
     pub blocked_ns: f64,
     /// Length of the whole window as the worker saw it: what counters divide by.
     pub window_ns: f64,
+    /// Length of warm-up and window together, as noted around them: what counters whose
+    /// [scope](plan::event::Scope::spans_warm_up) spans both divide by. `None` where it was not noted.
+    #[serde(default)]
+    pub noted_ns: Option<f64>,
     /// Nanoseconds a pass: the median of the kept slices; `None` with no kept slice that holds a pass.
     pub ns_per_op: Option<f64>,
     /// Nanoseconds a pass in each kept slice, in order. In memory only: `run.json` holds their quantiles by arm.
@@ -78,7 +82,7 @@ pub struct LockObservation {
     pub acquisitions: u64,
     /// Times the first try failed.
     pub contended: u64,
-    /// Contended waits that overlap no eviction. In memory only.
+    /// Contended waits that overlap no eviction, and began when all roles had. In memory only.
     #[serde(skip)]
     pub kept_waits: Vec<WaitCount>,
     /// Every contended wait in the log. In memory only.

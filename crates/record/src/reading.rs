@@ -34,6 +34,13 @@ pub enum Reading {
     },
 }
 
+/// How the reason begins where no core of the machine has a PMU: one cause for all that a processor counts.
+pub const NO_PMU: &str = "this machine exposes no hardware PMU";
+
+/// Why an open counter counted nothing.
+const NEVER_RAN: &str = "open, but never on a counter: others held them (a profiler, the NMI watchdog)";
+const FREE_COUNTERS: &str = "end other profilers, and sudo sysctl kernel.nmi_watchdog=0, or count fewer events";
+
 impl Reading {
     /// The count, where there is one; scaled counts included.
     pub fn value(&self) -> Option<u64> {
@@ -41,6 +48,29 @@ impl Reading {
             Reading::Counted { value } | Reading::Scaled { value, .. } => Some(*value),
             _ => None,
         }
+    }
+
+    /// Why there is no count, in plain words; `None` where there is one.
+    pub fn why(&self) -> Option<&str> {
+        match self {
+            Reading::Counted { .. } | Reading::Scaled { .. } => None,
+            Reading::NotScheduled => Some(NEVER_RAN),
+            Reading::Unsupported { why } | Reading::Denied { why, .. } => Some(why),
+        }
+    }
+
+    /// What would make it count: a command or a setting; `None` where there is a count, or nothing helps.
+    pub fn cure(&self) -> Option<&str> {
+        match self {
+            Reading::Counted { .. } | Reading::Scaled { .. } | Reading::Unsupported { .. } => None,
+            Reading::NotScheduled => Some(FREE_COUNTERS),
+            Reading::Denied { cure, .. } => Some(cure),
+        }
+    }
+
+    /// Whether it was not counted because no core of the machine has a PMU.
+    pub fn lacks_pmu(&self) -> bool {
+        matches!(self, Reading::Unsupported { why } if why.starts_with(NO_PMU))
     }
 
     /// The state as the JSON spells it.
@@ -81,12 +111,11 @@ impl From<Reading> for Flat {
     fn from(reading: Reading) -> Flat {
         let state = reading.state().to_owned();
         let value = reading.value();
-        let (ratio, why, cure) = match reading {
-            Reading::Scaled { ratio, .. } => (Some(ratio), None, None),
-            Reading::Unsupported { why } => (None, Some(why), None),
-            Reading::Denied { why, cure } => (None, Some(why), Some(cure)),
-            Reading::Counted { .. } | Reading::NotScheduled => (None, None, None),
+        let ratio = match reading {
+            Reading::Scaled { ratio, .. } => Some(ratio),
+            _ => None,
         };
+        let (why, cure) = (reading.why().map(str::to_owned), reading.cure().map(str::to_owned));
         Flat { state, value, ratio, why, cure }
     }
 }
@@ -110,5 +139,36 @@ impl TryFrom<Flat> for Reading {
             },
             other => return Err(ReadingError(format!("unknown reading state `{other}`"))),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{NO_PMU, Reading};
+    use serde_json::{Value, json};
+
+    #[test]
+    fn whatever_is_not_counted_says_why_and_what_helps() {
+        let written = |reading: &Reading| serde_json::to_value(reading).expect("JSON");
+        let denied = Reading::Denied { why: "paranoid".into(), cure: "sysctl".into() };
+        let known = json!({"state": "denied", "value": null, "ratio": null, "why": "paranoid", "cure": "sysctl"});
+        assert_eq!(written(&denied), known);
+        let never = written(&Reading::NotScheduled);
+        assert!(never["why"].as_str().is_some_and(|why| why.contains("NMI watchdog")), "{never}");
+        assert!(never["cure"].as_str().is_some_and(|cure| cure.contains("kernel.nmi_watchdog=0")), "{never}");
+        let old = json!({"state": "not_scheduled", "value": null, "ratio": null, "why": null, "cure": null});
+        for text in [never, old] {
+            assert_eq!(serde_json::from_value::<Reading>(text).expect("a reading"), Reading::NotScheduled);
+        }
+        let scaled = written(&Reading::Scaled { value: 3, ratio: 0.5 });
+        assert_eq!((&scaled["why"], &scaled["cure"], &scaled["ratio"]), (&Value::Null, &Value::Null, &json!(0.5)));
+    }
+
+    #[test]
+    fn a_missing_pmu_is_told_from_other_lacks() {
+        let unsupported = |why: String| Reading::Unsupported { why };
+        assert!(unsupported(format!("{NO_PMU} (perf_event_open: ENOENT)")).lacks_pmu());
+        assert!(!unsupported("this processor's PMU has no such event".into()).lacks_pmu());
+        assert!(!Reading::Denied { why: NO_PMU.into(), cure: String::new() }.lacks_pmu());
     }
 }

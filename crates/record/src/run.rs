@@ -2,6 +2,7 @@
 
 use crate::observation::Observation;
 use crate::reading::Reading;
+use plan::CountedBy;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -135,8 +136,8 @@ pub struct CountedEvent {
     pub counts: String,
     /// Where that is written down: a manual, a source file, an address.
     pub source: String,
-    /// `processor` or `kernel`.
-    pub counted_by: String,
+    /// Who counts it.
+    pub counted_by: CountedBy,
     /// The CPUs of this kind of core among those asked, as the kernel writes lists: `0-3,8`.
     pub cpus: String,
 }
@@ -351,12 +352,13 @@ pub struct CounterSummary {
 /// A measured count.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
-    /// The reading, summed over workers and repetitions; the worst state of them all.
+    /// The reading, summed over workers and repetitions (what several read of [one thing](plan::event::Scope) once);
+    /// the worst state of them all.
     #[serde(flatten)]
     pub reading: Reading,
-    /// Events a pass.
+    /// Events a pass; of what [spans the warm-up](plan::event::Scope::spans_warm_up), the window's part by time.
     pub per_op: Option<f64>,
-    /// Events a second of window, over the role's workers.
+    /// Events a second of the stretch that is counted, over the role's workers.
     pub per_second: Option<f64>,
 }
 

@@ -7,7 +7,8 @@ use crate::reading::Reading;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Counter readings by glossary name (`l1d_load_misses`, `context_switches`, …), over the measuring window alone.
+/// Counter readings by glossary name (`l1d_load_misses`, `context_switches`, …), over the measuring window alone;
+/// those whose [scope](plan::event::Scope::spans_warm_up) says so over the warm-up too.
 pub type CounterReadings = BTreeMap<String, Reading>;
 
 /// One worker's record of one repetition.
@@ -60,6 +61,10 @@ pub struct Trace {
     pub core_loop_before_ticks: u64,
     /// The same after the window.
     pub core_loop_after_ticks: u64,
+    /// Ticks between the two notes of what is taken from the worker's CPU and cgroup: before the warm-up, and after all
+    /// have left the window. Counters whose [scope](plan::event::Scope::spans_warm_up) spans the warm-up are of this
+    /// stretch. `None` where not both were made.
+    pub noted_ticks: Option<u64>,
     /// What the worker's counters said about its window.
     pub counters: CounterReadings,
     /// Latencies of its passes; `None` where its role does not ask for them.
@@ -77,7 +82,8 @@ impl Trace {
     }
 }
 
-/// A stretch of a worker's window, at least half a millisecond, at least one pass.
+/// A stretch of a worker's window: at least one pass, and at least half a millisecond, unless the last role's work begins
+/// within it, which ends it.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Slice {
     /// First clock read.

@@ -33,11 +33,10 @@ pub(crate) fn duration(
         Value::String(text) => text,
         Value::Integer(_) | Value::Float(_) => {
             let written = context.texts.slice(&node.place).to_owned();
-            context.refuse(
-                Problem::at(&node.place, format!("`{key}` has no unit"))
-                    .label("a bare number")
-                    .cure(format!("write {key} = \"{0}ms\", or \"{0}us\", \"{0}s\"", words::shown(&written))),
-            );
+            let fits = |with_unit: &str| parse_duration(with_unit).is_ok_and(|length| (low..=high).contains(&length));
+            let cure = with_units(key, &words::shown(&written), ["ms", "us", "s"], fits)
+                .unwrap_or_else(|| format!("write a duration from {low} to {high}, such as {key} = \"100ms\": {why}"));
+            context.refuse(Problem::at(&node.place, format!("`{key}` has no unit")).label("a bare number").cure(cure));
             return None;
         }
         _ => {
@@ -54,6 +53,15 @@ pub(crate) fn duration(
     };
     context.refuse(problem);
     None
+}
+
+/// The bare number with each unit with which it would be accepted; `None` where it would be with none.
+fn with_units(key: &str, number: &str, units: [&str; 3], fits: impl Fn(&str) -> bool) -> Option<String> {
+    let written: Vec<String> = units.iter().map(|unit| format!("{number}{unit}")).filter(|text| fits(text)).collect();
+    let (first, others) = written.split_first()?;
+    let others: Vec<String> = others.iter().map(|text| format!("\"{text}\"")).collect();
+    let or = if others.is_empty() { String::new() } else { format!(", or {}", others.join(", ")) };
+    Some(format!("write {key} = \"{first}\"{or}"))
 }
 
 /// Reads `100ms`, `1.5s`: digits, optionally a point and more digits, then a unit, with nothing between.
@@ -89,17 +97,26 @@ pub(crate) fn parse_duration(text: &str) -> Result<Nanos, String> {
 /// The units of size, and the bytes in one; the largest last.
 const SIZES: &[(&str, u64)] = &[("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)];
 
-/// A size in bytes within bounds.
-pub(crate) fn bytes(context: &mut Context, node: &Node, key: &str, (low, high): (u64, u64), why: &str) -> Option<u64> {
+/// A size in bytes within bounds. Whether it is a whole number of `unit` is the caller's to judge, but no other is advised.
+pub(crate) fn bytes(
+    context: &mut Context,
+    node: &Node,
+    key: &str,
+    (low, high): (u64, u64),
+    unit: u64,
+    why: &str,
+) -> Option<u64> {
     let text = match &node.value {
         Value::String(text) => text,
         Value::Integer(_) | Value::Float(_) => {
             let written = words::shown(context.texts.slice(&node.place));
-            context.refuse(
-                Problem::at(&node.place, format!("`{key}` has no unit"))
-                    .label("a bare number")
-                    .cure(format!("write {key} = \"{written}KiB\", or \"{written}MiB\", \"{written}B\"")),
-            );
+            let whole = |bytes: u64| (low..=high).contains(&bytes) && bytes.is_multiple_of(unit);
+            let fits = |with_unit: &str| parse_bytes(with_unit).is_ok_and(whole);
+            let cure = with_units(key, &written, ["KiB", "MiB", "B"], fits).unwrap_or_else(|| {
+                let (low, high) = (shown_bytes(low), shown_bytes(high));
+                format!("write a size from {low} to {high}, such as {key} = \"4MiB\": {why}")
+            });
+            context.refuse(Problem::at(&node.place, format!("`{key}` has no unit")).label("a bare number").cure(cure));
             return None;
         }
         _ => {

@@ -27,7 +27,7 @@ fn size(context: &mut Context, entry: &Entry, table: &Table) -> Option<u64> {
         return None;
     };
     let why = "private memory of each worker that touches it";
-    let bytes = quantity::bytes(context, node, "size", schema::REGION_BYTES, why)?;
+    let bytes = quantity::bytes(context, node, "size", schema::REGION_BYTES, PAGE_BYTES, why)?;
     if !bytes.is_multiple_of(PAGE_BYTES) {
         let whole = quantity::shown_bytes(bytes.next_multiple_of(PAGE_BYTES));
         context.refuse(

@@ -71,19 +71,30 @@ fn workers(context: &mut Context, table: &Table) -> u32 {
     number.unwrap_or(1) as u32
 }
 
-/// How long after the window's opening the role begins; zero where it was refused.
+/// How long after the window's opening the role begins; zero where it was refused, as where it leaves less than
+/// [`schema::LEAST_MEASURED`] of the window.
 fn after(context: &mut Context, table: &Table, role: &str, window: Nanos) -> Nanos {
     let Some(node) = table.get("after") else { return Nanos(0) };
     let why = "the role begins so long after the window has opened";
     let after = quantity::duration(context, node, "after", schema::AFTER, why).unwrap_or(Nanos(0));
-    if after < window {
+    let left = Nanos(window.0.saturating_sub(after.0));
+    if after.0 == 0 || left >= schema::LEAST_MEASURED {
         return after;
     }
     let role = words::shown(role);
+    let label = match left.0 {
+        0 => "it would never work".to_owned(),
+        _ => format!("{left} are left, and figures are made of slices of half a millisecond: two are the least"),
+    };
+    let longest = Nanos(window.0.saturating_sub(schema::LEAST_MEASURED.0));
+    let cure = match longest.0 {
+        0 => "lengthen [measure] window, or leave `after` out".to_owned(),
+        _ => format!("make `after` {longest} or shorter, or lengthen [measure] window"),
+    };
     context.refuse(
         Problem::at(&node.place, format!("role `{role}` begins {after} after the window opens, which lasts {window}"))
-            .label("it would never work")
-            .cure("make `after` shorter than [measure] window"),
+            .label(label)
+            .cure(cure),
     );
     Nanos(0)
 }

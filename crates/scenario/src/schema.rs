@@ -67,12 +67,14 @@ pub const CPUS: &[&str] = &["spread", "same-core", "same-llc", "cross-socket"];
 pub const BASELINES: &[&str] = &["solo", "unshared"];
 /// Elements in brackets that are a word.
 pub const ELEMENTS: &[&str] = &["me", "next", "any", "all"];
-/// Bounds of a window. Below a millisecond there are not two slices of half a millisecond in it; an hour bounds what
-/// a typing error can cost.
-pub const WINDOW: (Nanos, Nanos) = (Nanos(1_000_000), Nanos(3_600_000_000_000));
+/// The least time that is measured: two slices of half a millisecond. With less no slice may come to its end, and a
+/// repetition without one does not count.
+pub const LEAST_MEASURED: Nanos = Nanos(1_000_000);
+/// Bounds of a window; an hour bounds what a typing error can cost.
+pub const WINDOW: (Nanos, Nanos) = (LEAST_MEASURED, Nanos(3_600_000_000_000));
 /// Bounds of a warm-up.
 pub const WARM_UP: (Nanos, Nanos) = (Nanos(0), Nanos(3_600_000_000_000));
-/// Bounds of `after`; beside them it must be shorter than the window.
+/// Bounds of `after`; beside them it must leave [`LEAST_MEASURED`] of the window.
 pub const AFTER: (Nanos, Nanos) = (Nanos(0), Nanos(3_600_000_000_000));
 /// Bounds of a budget.
 pub const BUDGET: (Nanos, Nanos) = (Nanos(100_000_000), Nanos(86_400_000_000_000));

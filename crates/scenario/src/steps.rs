@@ -423,7 +423,13 @@ impl<'a> StepReader<'a> {
             return Some(());
         };
         let problem = Problem::at(&word.place, format!("unexpected {} behind the step", quoted(&word.text)));
-        self.refuse(problem.label("the step ends before it").cure("write each step as a string of its own"))
+        let cure = match (word.text.as_str(), self.next.checked_sub(1).and_then(|at| self.tokens.get(at))) {
+            ("[", Some(target)) if self.memory.kind_of(&target.text).is_some() => {
+                format!("only fields have elements: leave the brackets off `{}`", words::shown(&target.text))
+            }
+            _ => "write each step as a string of its own".to_owned(),
+        };
+        self.refuse(problem.label("the step ends before it").cure(cure))
     }
 }
 

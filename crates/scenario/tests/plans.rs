@@ -124,7 +124,7 @@ fn every_step_is_read() {
 fn regions_and_late_roles_are_read_and_set_like_any_other_key() {
     let plan = parse(
         "[measure]\nwindow = '10ms'\n[region.heap]\nsize = '4000KiB'\n[region.tiny]\nsize = '4096B'\n\
-         [[variant]]\nname = 'small'\n[variant.set]\n'region.heap.size' = '1GiB'\n'role.r.after' = '9999us'\n\
+         [[variant]]\nname = 'small'\n[variant.set]\n'region.heap.size' = '1GiB'\n'role.r.after' = '9000us'\n\
          [[role]]\nname = 'r'\nafter = '5ms'\nloop = ['every 2 touch tiny', 'touch heap']\n\
          [sweep]\n'region.tiny.size' = ['4KiB', '8KiB']\n",
     );
@@ -132,7 +132,7 @@ fn regions_and_late_roles_are_read_and_set_like_any_other_key() {
     let case = &plan.arms[1].case;
     let regions: Vec<_> = case.regions.iter().map(|region| (region.name.as_str(), region.pages())).collect();
     assert_eq!(regions, [("heap", 1 << 18), ("tiny", 2)]);
-    assert_eq!(case.roles[0].after, Nanos(9_999_000));
+    assert_eq!(case.roles[0].after, Nanos(9_000_000));
     assert_eq!(case.roles[0].steps[0].action, Action::Touch(1));
     assert_eq!(parse(SMALLEST).arms[0].case.roles[0].after, Nanos(0));
 }

@@ -194,9 +194,9 @@ fn window_of_zero() {
  --> lab.toml:5:10
   |
 5 | window = "0ms"
-  |          ^^^^^ not within 1ms to 3600s
+  |          ^^^^^ not within 1ms to 1h
   |
-  = help: write a duration from 1ms to 3600s: a shorter window holds no two slices of half a millisecond, a longer \
+  = help: write a duration from 1ms to 1h: a shorter window holds no two slices of half a millisecond, a longer \
           one is most likely a slip"#,
     );
     assert_eq!(printed(&[("\"10ms\"", "\"0ms\"")], &[]), expected);
@@ -209,9 +209,9 @@ fn window_too_long() {
  --> lab.toml:5:10
   |
 5 | window = "2h"
-  |          ^^^^ not within 1ms to 3600s
+  |          ^^^^ not within 1ms to 1h
   |
-  = help: write a duration from 1ms to 3600s: a shorter window holds no two slices of half a millisecond, a longer \
+  = help: write a duration from 1ms to 1h: a shorter window holds no two slices of half a millisecond, a longer \
           one is most likely a slip"#,
     );
     assert_eq!(printed(&[("\"10ms\"", "\"2h\"")], &[]), expected);
@@ -225,7 +225,7 @@ fn window_without_unit() {
 5 | window = 10
   |          ^^ a bare number
   |
-  = help: write window = "10ms", or "10us", "10s""#;
+  = help: write window = "10ms", or "10s""#;
     assert_eq!(printed(&[("\"10ms\"", "10")], &[]), expected);
 }
 
@@ -947,6 +947,8 @@ fn step_with_a_tail() {
    |
    = help: write each step as a string of its own"#;
     assert_eq!(printed(&[("loop = [\"add hits[me]\"]", "loop = [\"add total add total\"]")], &[]), expected);
+    let bracketed = printed(&[REGION, ("loop = [\"add hits[me]\"]", "loop = [\"touch heap[me]\"]")], &[]);
+    assert!(bracketed.ends_with("help: only fields have elements: leave the brackets off `heap`"), "{bracketed}");
 }
 
 #[test]
@@ -1371,8 +1373,8 @@ fn claim_of_an_unknown_metric() {
            wait_p50_ns, wait_p99_ns, wait_p999_ns, wait_max_ns, hold_p50_ns, hold_p99_ns, hold_p999_ns, hold_max_ns, \
            bytes, and COUNTER_per_op or COUNTER_per_second with a counter of cycles, instructions, stalled_cycles, \
            l1d_loads, l1d_load_misses, transfers_cluster, transfers_local, transfers_remote, transfers_write, \
-           l1d_invalidations, upgrades, llc_loads, llc_load_misses, cache_references, cache_misses, \
-           dtlb_load_misses, context_switches, context_switches_voluntary, context_switches_involuntary, \
+           transfers_write_remote, l1d_invalidations, upgrades, llc_loads, llc_load_misses, cache_references, \
+           cache_misses, dtlb_load_misses, context_switches, context_switches_voluntary, context_switches_involuntary, \
            cpu_migrations, page_faults, page_faults_major, task_clock, futex_calls, tlb_flushes, stolen_ns, \
            throttled_ns"#,
     );
@@ -1399,8 +1401,8 @@ fn claim_of_an_unknown_counter() {
            wait_p50_ns, wait_p99_ns, wait_p999_ns, wait_max_ns, hold_p50_ns, hold_p99_ns, hold_p999_ns, hold_max_ns, \
            bytes, and COUNTER_per_op or COUNTER_per_second with a counter of cycles, instructions, stalled_cycles, \
            l1d_loads, l1d_load_misses, transfers_cluster, transfers_local, transfers_remote, transfers_write, \
-           l1d_invalidations, upgrades, llc_loads, llc_load_misses, cache_references, cache_misses, \
-           dtlb_load_misses, context_switches, context_switches_voluntary, context_switches_involuntary, \
+           transfers_write_remote, l1d_invalidations, upgrades, llc_loads, llc_load_misses, cache_references, \
+           cache_misses, dtlb_load_misses, context_switches, context_switches_voluntary, context_switches_involuntary, \
            cpu_migrations, page_faults, page_faults_major, task_clock, futex_calls, tlb_flushes, stolen_ns, \
            throttled_ns"#,
     );
@@ -1832,13 +1834,13 @@ fn an_event_in_the_list_twice() {
 
 #[test]
 fn an_event_that_every_run_counts() {
-    let expected = r#"error: `instructions` is counted by every run, in user mode
+    let expected = r#"error: `instructions` is a counter that every run has
  --> lab.toml:8:12
   |
 8 | events = ['instructions']
   |            ^^^^^^^^^^^^
   |
-  = help: leave it out; with a modifier it is another event (instructions:k)"#;
+  = help: leave it out: it counts user mode; the kernel's share is another event, instructions:k"#;
     assert_eq!(printed(&[("repetitions = 4", "repetitions = 4\nevents = ['instructions']")], &[]), expected);
 }
 
@@ -1887,6 +1889,18 @@ fn sized(size: &str) -> String {
 }
 
 #[test]
+fn region_that_no_step_names() {
+    let expected = r#"error: region `heap` is never used
+  --> lab.toml:16:9
+   |
+16 | [region.heap]
+   |         ^^^^ no step names it, so no worker would map it
+   |
+   = help: give a role the step "touch heap", or leave the region out"#;
+    assert_eq!(printed(&[REGION], &[]), expected);
+}
+
+#[test]
 fn region_without_size() {
     let expected = r#"error: region `heap` has no size
   --> lab.toml:16:9
@@ -1906,8 +1920,26 @@ fn region_size_without_unit() {
 17 | size = 4096
    |        ^^^^ a bare number
    |
-   = help: write size = "4096KiB", or "4096MiB", "4096B""#;
+   = help: write size = "4096KiB", or "4096B""#;
     assert_eq!(sized("4096"), expected);
+    for none in ["0", "4.5", "-1"] {
+        assert!(
+            sized(none).ends_with(
+                "help: write a size from 4KiB to 1GiB, such as size = \"4MiB\": private memory of \
+            each worker that touches it"
+            ),
+            "{}",
+            sized(none)
+        );
+    }
+    assert!(sized("5000").ends_with("help: write size = \"5000KiB\""), "no whole pages otherwise: {}", sized("5000"));
+    let window = |number: &str| printed(&[("\"10ms\"", number)], &[]);
+    assert!(
+        window("0").contains("help: write a duration from 1ms to 1h, such as window = \"100ms\""),
+        "{}",
+        window("0")
+    );
+    assert!(window("1.5").ends_with("help: write window = \"1.5ms\", or \"1.5s\""), "{}", window("1.5"));
 }
 
 #[test]
@@ -2027,8 +2059,21 @@ fn after_as_long_as_the_window() {
 29 | after = "10ms"
    |         ^^^^^^ it would never work
    |
-   = help: make `after` shorter than [measure] window"#;
-    assert_eq!(printed(&[("workers = 2", "workers = 2\nafter = \"10ms\"")], &[]), expected);
+   = help: make `after` 9ms or shorter, or lengthen [measure] window"#;
+    let late = |after: &str| format!("workers = 2\nafter = \"{after}\"");
+    assert_eq!(printed(&[("workers = 2", &late("10ms"))], &[]), expected);
+    let expected = r#"error: role `counter` begins 9900us after the window opens, which lasts 10ms
+  --> lab.toml:29:9
+   |
+29 | after = "9.9ms"
+   |         ^^^^^^^ 100us are left, and figures are made of slices of half a millisecond: two are the least
+   |
+   = help: make `after` 9ms or shorter, or lengthen [measure] window"#;
+    assert_eq!(printed(&[("workers = 2", &late("9.9ms"))], &[]), expected);
+    let flagged = printed(&[("workers = 2", &late("9ms"))], &[("measure.window", "\"9.999ms\"")]);
+    assert!(flagged.contains("999us are left"), "{flagged}");
+    let short = printed(&[("workers = 2", &late("1us"))], &[("measure.window", "\"1ms\"")]);
+    assert!(short.contains("help: lengthen [measure] window, or leave `after` out"), "{short}");
     let flagged = printed(&[("workers = 2", "workers = 2\nafter = \"9ms\"")], &[("measure.window", "\"5ms\"")]);
     assert!(
         flagged.starts_with("error: role `counter` begins 9ms after the window opens, which lasts 5ms"),

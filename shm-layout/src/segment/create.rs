@@ -60,7 +60,7 @@ pub enum CreateError {
         errno: Errno,
     },
     /// A system call failed.
-    #[error("{call} for shared memory `{name}` failed: {errno}: is {SHM_FOLDER} mounted and writable? see `ulimit -n`")]
+    #[error("{call} for shared memory `{name}` failed: {errno}: {}", cure(*.errno))]
     System {
         /// The call.
         call: &'static str,
@@ -229,6 +229,29 @@ fn failed(call: &'static str, name: &str, bytes: u64) -> impl FnOnce(Errno) -> C
     }
 }
 
+/// What to do about a call that failed for another reason than room.
+fn cure(errno: Errno) -> String {
+    match errno {
+        Errno::ENOENT => format!(
+            "there is no {SHM_FOLDER}: `mkdir -p {SHM_FOLDER} && mount -t tmpfs -o mode=1777,nosuid,nodev tmpfs \
+             {SHM_FOLDER}` makes it; a container or sandbox needs to be started with one"
+        ),
+        Errno::EROFS => format!(
+            "{SHM_FOLDER} is mounted read-only: `mount -o remount,rw {SHM_FOLDER}`; a container or sandbox needs to be \
+             started with a writable one, such as `docker run --tmpfs {SHM_FOLDER}:mode=1777`"
+        ),
+        Errno::EACCES | Errno::EPERM => format!(
+            "this user may not make files in {SHM_FOLDER}: `ls -ld {SHM_FOLDER}` should say drwxrwxrwt, which `chmod \
+             1777 {SHM_FOLDER}` restores"
+        ),
+        Errno::EMFILE => {
+            "this process has all the open files it may have: raise the limit with `ulimit -n 4096`".into()
+        }
+        Errno::ENFILE => "the system has all the open files it may have: raise `sysctl fs.file-max`".into(),
+        _ => format!("`findmnt {SHM_FOLDER}` should say tmpfs, and rw"),
+    }
+}
+
 fn room_cure(errno: Errno) -> String {
     match errno {
         Errno::ENOMEM => {
@@ -355,6 +378,20 @@ mod tests {
             }
             assert!(matches!(failed(call, "n", 1)(Errno::EACCES), CreateError::System { errno: Errno::EACCES, .. }));
         }
+    }
+
+    #[test]
+    fn what_is_missing_is_named_and_no_limit_that_was_not_met() {
+        let said = |errno| failed("shm_open", "n", 1)(errno).to_string();
+        for (errno, cure) in [
+            (Errno::ENOENT, "there is no /dev/shm"),
+            (Errno::EROFS, "mount -o remount,rw /dev/shm"),
+            (Errno::EACCES, "chmod 1777 /dev/shm"),
+            (Errno::EINVAL, "findmnt /dev/shm"),
+        ] {
+            assert!(said(errno).contains(cure) && !said(errno).contains("ulimit"), "{}", said(errno));
+        }
+        assert!(said(Errno::EMFILE).contains("ulimit -n"));
     }
 
     #[test]

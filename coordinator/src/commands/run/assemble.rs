@@ -2,6 +2,7 @@
 
 use crate::campaign::{Measured, RunError};
 use crate::machine::Machine;
+use crate::shell;
 use counters::Selection;
 use plan::{Measure, Repetitions};
 use record::{Run, SCHEMA_VERSION, ScenarioText, Tool, Warning};
@@ -112,16 +113,8 @@ fn clock_not_invariant(invariant: Option<bool>) -> Option<Warning> {
 
 /// The command line as a shell would take it again; what is not UTF-8 is shown with U+FFFD in its place.
 fn typed_command() -> String {
-    let words = std::env::args_os().map(|word| quoted(&word.to_string_lossy()));
+    let words = std::env::args_os().map(|word| shell::quoted(&word.to_string_lossy()));
     words.collect::<Vec<_>>().join(" ")
-}
-
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@+%".contains(c);
-    match !word.is_empty() && word.chars().all(plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
-    }
 }
 
 #[cfg(test)]
@@ -134,12 +127,5 @@ mod tests {
         assert_eq!(warning.id, "clock_not_invariant");
         assert!(warning.text.contains("nonstop_tsc") && !warning.advice.is_empty());
         assert_eq!((clock_not_invariant(Some(true)), clock_not_invariant(None)), (None, None));
-    }
-
-    #[test]
-    fn words_that_a_shell_would_take_apart_are_quoted() {
-        assert_eq!(quoted("scenarios/a.toml"), "scenarios/a.toml");
-        assert_eq!(quoted("it's a"), r"'it'\''s a'");
-        assert_eq!(quoted(""), "''");
     }
 }

@@ -1,36 +1,55 @@
 //! The scenario under the command line's flags, which are checked like the file's own values.
 
-use crate::cli::RunOptions;
+use crate::cli::{RunOptions, ShapeOptions};
 use crate::exit::CommandError;
 use crate::machine::Machine;
+use crate::needs;
 use counters::Selection;
 use host::Root;
-use plan::{BindError, Bound, CpuId, Plan};
+use plan::{BindError, Bound, Plan};
 use scenario::Loaded;
-use std::collections::BTreeSet;
+use std::path::Path;
 
-/// Loads the scenario with the overrides.
+/// Loads the scenario with the overrides of a run.
 pub(crate) fn load(options: &RunOptions) -> Result<Loaded, CommandError> {
-    Ok(scenario::load_with(&options.scenario, &overrides(options))?)
+    let mut overrides = length(options);
+    overrides.extend(shape(&options.shape));
+    Ok(scenario::load_with(&options.scenario, &overrides)?)
 }
 
-/// Path and TOML value of each flag that was given.
-fn overrides(options: &RunOptions) -> Vec<(String, String)> {
-    let quoted = |text: &String| format!("{text:?}");
-    let or_quoted = |text: &String, bare: Option<String>| bare.unwrap_or_else(|| quoted(text));
+/// Loads a scenario with those that decide on CPUs and counters.
+pub(crate) fn load_shape(scenario: &Path, options: &ShapeOptions) -> Result<Loaded, CommandError> {
+    Ok(scenario::load_with(scenario, &shape(options))?)
+}
+
+/// Path and TOML value of each flag that was given on how often and how long is measured.
+fn length(options: &RunOptions) -> Vec<(String, String)> {
     let repetitions = |text: &String| or_quoted(text, text.parse::<u32>().is_ok().then(|| text.clone()));
+    given([
+        ("measure.repetitions", options.repetitions.as_ref().map(repetitions)),
+        ("measure.window", options.window.as_ref().map(|text| or_quoted(text, None))),
+    ])
+}
+
+/// The same on where what is run and counted; `--only` is no value of the scenario's.
+fn shape(options: &ShapeOptions) -> Vec<(String, String)> {
     let cpus = |text: &String| {
         let is_list = text.starts_with(|c: char| c.is_ascii_digit());
         or_quoted(text, is_list.then(|| format!("[{text}]")))
     };
-    let flags = [
-        ("measure.repetitions", options.repetitions.as_ref().map(repetitions)),
-        ("measure.window", options.window.as_ref().map(quoted)),
+    given([
         ("workers", options.workers.map(|workers| workers.to_string())),
         ("cpus", options.cpus.as_ref().map(cpus)),
         ("measure.events", events(&options.events)),
-    ];
+    ])
+}
+
+fn given<const N: usize>(flags: [(&str, Option<String>); N]) -> Vec<(String, String)> {
     flags.into_iter().filter_map(|(path, value)| Some((path.to_owned(), value?))).collect()
+}
+
+fn or_quoted(text: &str, bare: Option<String>) -> String {
+    bare.unwrap_or_else(|| format!("{text:?}"))
 }
 
 /// One text as it is, several as a list.
@@ -43,12 +62,12 @@ fn events(lists: &[String]) -> Option<String> {
 }
 
 /// `--only` is the command line's, everything else the file's. Where CPUs are refused, who limits them is told.
-pub(crate) fn usage_or_refusal(loaded: &Loaded, mut error: BindError, machine: &Machine) -> CommandError {
+pub(crate) fn usage_or_refusal(loaded: &Loaded, mut error: BindError) -> CommandError {
     if error.path == "variant" {
         return CommandError::Usage(format!("--only: {}; {}", error.message, error.cure));
     }
     if error.path.rsplit('.').next() == Some("cpus") {
-        error.cure = format!("{}; for this process, {}", error.cure, machine.cpu_limits());
+        error.cure = format!("{}; for this process, {}", error.cure, Machine::cpu_limits());
     }
     loaded.source.refuse(&error).into()
 }
@@ -58,10 +77,7 @@ pub(crate) fn usage_or_refusal(loaded: &Loaded, mut error: BindError, machine: &
 /// # Errors
 /// An event of the scenario's or the command line's that means nothing here, shown where it stands.
 pub(crate) fn selection(loaded: &Loaded, plan: &Plan, bound: &Bound) -> Result<Selection, CommandError> {
-    let programs = bound.arms.iter().filter_map(|arm| arm.program.as_ref().ok());
-    let cpus: BTreeSet<CpuId> = programs.flat_map(|program| program.workers.iter().map(|one| one.cpu)).collect();
-    let cpus: Vec<CpuId> = cpus.into_iter().collect();
-    Selection::choose(&Root::system(), &cpus, &plan.measure.events).map_err(|error| {
+    Selection::choose(&Root::system(), &needs::cpus(bound), &plan.measure.events).map_err(|error| {
         let path = format!("measure.events.{}", error.index);
         loaded.source.refuse(&BindError { path, message: error.what, cure: error.cure }).into()
     })
@@ -76,7 +92,7 @@ mod tests {
     fn of(arguments: &[&str]) -> Vec<(String, String)> {
         let line = ["coordinator", "run", "case.toml"].iter().chain(arguments);
         let Command::Run(options) = Cli::parse_from(line).command else { unreachable!() };
-        overrides(&options)
+        length(&options).into_iter().chain(shape(&options.shape)).collect()
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! `--show-code`: each worker's loop, compiled here as the worker will compile it.
 
 use crate::exit::CommandError;
+use crate::needs;
 use crate::report::code;
 use crate::report::style::Style;
 use plan::Bound;
@@ -11,7 +12,7 @@ pub(crate) fn print(bound: &Bound, style: &Style, to_stderr: bool) -> Result<(),
     let failed = |error: CompileError| CommandError::Failed(error.to_string());
     let turn_ns = work_turn_ns().map_err(failed)?;
     let mut listings = Vec::new();
-    for program in bound.arms.iter().filter_map(|arm| arm.program.as_ref().ok()) {
+    for program in needs::programs(bound) {
         for one in &program.workers {
             let compiled = CompiledLoop::compile(one, program.seed, turn_ns, &worker::hooks()).map_err(failed)?;
             listings.push((program, one, compiled.listing().to_string()));

@@ -61,12 +61,8 @@ fn why_none(reading: &Reading) -> Option<String> {
 
 /// What keeps a count away, with the cure; `None` where there is a count.
 pub(super) fn reason(reading: &Reading) -> Option<String> {
-    match reading {
-        Reading::Counted { .. } | Reading::Scaled { .. } => None,
-        Reading::NotScheduled => {
-            Some("opened, but the kernel never gave it a counter in the window; count fewer events at once".to_owned())
-        }
-        Reading::Unsupported { why } => Some(why.clone()),
-        Reading::Denied { why, cure } => Some(format!("not permitted: {why}; cure: {cure}")),
-    }
+    let why = reading.why()?;
+    let denied = if matches!(reading, Reading::Denied { .. }) { "not permitted: " } else { "" };
+    let cure = reading.cure().map_or(String::new(), |cure| format!("; cure: {cure}"));
+    Some(format!("{denied}{why}{cure}"))
 }

@@ -11,12 +11,13 @@ use super::evidence::evidence;
 use crate::counters;
 use crate::view::View;
 use crate::words::{figure, list};
+use plan::event::COUNTERS;
 use plan::{ArmKind, BoundArm};
 use record::{Evidence, Reading};
 
-/// Counts of lines that came from other cores' caches, as far as the processor tells. A line arrives by one of these
-/// ways, so they add up, but see [`Arms::adds_up`].
-const TRANSFERS: [&str; 4] = ["transfers_cluster", "transfers_local", "transfers_remote", "transfers_write"];
+/// How the names of counts begin that tell lines from other cores' caches, and of those the ones that only writes make.
+const TRANSFERS: &str = "transfers_";
+const WRITES: &str = "transfers_write";
 
 /// Counts that rise where a line is fetched again; which of them do depends on the processor.
 const MISSES: [&str; 3] = ["l1d_load_misses", "llc_load_misses", "cache_misses"];
@@ -24,8 +25,9 @@ const MISSES: [&str; 3] = ["l1d_load_misses", "llc_load_misses", "cache_misses"]
 /// Counts of a line being taken away or asked for again. Few processors have them: shown where counted, else not missed.
 const BESIDE: [&str; 2] = ["l1d_invalidations", "upgrades"];
 
-/// What the sum of [`TRANSFERS`] is called in evidence.
+/// What the sum of several ways is called in evidence, and what a lack of all of them.
 const ALL_TRANSFERS: &str = "transfers";
+const ALL_WRITES: &str = "transfers by writes";
 
 /// Fewest events that a ratio is divided by: of fewer, chance alone moves the count by over a tenth (the root of a
 /// Poisson count is its spread).
@@ -48,6 +50,16 @@ const MUCH_MORE: f64 = 10.0;
 const WORTH_SHARE: f64 = 0.01;
 const WORTH_SWITCHES: f64 = 100.0;
 
+/// The counts of lines from other cores' caches, as far as the processor tells: those of writes alone, or the others.
+///
+/// Within either a line arrives by one way, so its ways add up, but see [`Arms::adds_up`]. The two do not: Intel counts
+/// what retired loads met and what requests for ownership (RFO) met, and a locked instruction is both. It is among the
+/// retired loads (`MEM_INST_RETIRED.LOCK_LOADS` counts those with a lock), and it asks for the line to own it.
+fn transfers(of_writes: bool) -> impl Iterator<Item = &'static str> {
+    let ways = COUNTERS.iter().map(|(name, _)| *name).filter(|name| name.starts_with(TRANSFERS));
+    ways.filter(move |name| name.starts_with(WRITES) == of_writes)
+}
+
 /// One count of a role in one arm.
 #[derive(Copy, Clone)]
 struct Count {
@@ -61,6 +73,16 @@ struct Tale {
     /// As evidence calls it.
     name: String,
     parts: Vec<&'static str>,
+}
+
+impl Tale {
+    fn is_of_transfers(&self) -> bool {
+        self.parts[0].starts_with(TRANSFERS)
+    }
+
+    fn is_of_writes(&self) -> bool {
+        self.parts[0].starts_with(WRITES)
+    }
 }
 
 /// The arms a diagnosis holds against each other, for the role that pays.
@@ -141,16 +163,24 @@ impl<'a> Arms<'a> {
         named.join(" + ")
     }
 
-    /// What the sick arm counted: the transfers together and by their ways, then the misses, then what stands beside.
+    /// What the sick arm counted: the transfers, those of writes behind the others, then the misses, then what stands
+    /// beside.
     fn tales(&self) -> Vec<Tale> {
         let counted = |name: &&'static str| self.reading(self.sick, name).value().is_some();
-        let ways: Vec<&'static str> = TRANSFERS.into_iter().filter(|name| counted(name)).collect();
-        let added: Vec<&'static str> = ways.iter().copied().filter(|name| self.adds_up(name)).collect();
-        let together = (added.len() > 1)
-            .then(|| Tale { name: format!("{ALL_TRANSFERS} ({})", added.join(" + ")), parts: added.clone() });
         let single = |name: &'static str| Tale { name: name.to_owned(), parts: vec![name] };
-        let rest = MISSES.into_iter().chain(BESIDE).filter(|name| counted(name));
-        together.into_iter().chain(ways.into_iter().chain(rest).map(single)).collect()
+        let transfers = [false, true].into_iter().flat_map(|of_writes| {
+            let ways: Vec<&'static str> = transfers(of_writes).filter(counted).collect();
+            self.together(&ways, of_writes).into_iter().chain(ways.into_iter().map(single))
+        });
+        let rest = MISSES.into_iter().chain(BESIDE).filter(counted);
+        transfers.chain(rest.map(single)).collect()
+    }
+
+    /// The sum of several ways by which lines came.
+    fn together(&self, ways: &[&'static str], of_writes: bool) -> Option<Tale> {
+        let parts: Vec<&'static str> = ways.iter().copied().filter(|name| self.adds_up(name)).collect();
+        let all = if of_writes { ALL_WRITES } else { ALL_TRANSFERS };
+        (parts.len() > 1).then(|| Tale { name: format!("{all} ({})", parts.join(" + ")), parts })
     }
 }
 
@@ -189,13 +219,13 @@ fn kernel(arms: &Arms) -> Vec<Evidence> {
     for arm in arms.each() {
         let all = || arms.view.workers(arm, None);
         let took = [
-            ("stolen_ns: time the hypervisor took", counters::stolen_share(all())),
-            ("throttled_ns: time a CPU quota took", counters::throttled_share(all())),
+            ("stolen_ns: time the hypervisor took", counters::share_taken(all(), "stolen_ns")),
+            ("throttled_ns: time a CPU quota took", counters::share_taken(all(), "throttled_ns")),
         ];
         for (what, share) in took {
             let share = share.filter(|share| *share > WORTH_SHARE);
             let name = format!("{what} from `{arm}`");
-            rows.extend(share.map(|share| evidence(name, Some(share * 100.0), "% of its windows", "measured")));
+            rows.extend(share.map(|share| evidence(name, Some(share * 100.0), "% of warm-up and windows", "measured")));
         }
         let workers = arms.view.workers(arm, Some(arms.role));
         let switches = counters::measured(&workers, "context_switches_involuntary").per_second;
@@ -246,7 +276,8 @@ fn gaps(arms: &Arms, name: &str) -> Vec<(String, String)> {
 /// Gaps in the transfers. Where none is counted they are one thing that is missing, for the reason that keeps most of
 /// them away; where some are, a processor's lack of another is no gap: its events tell the ways that it knows.
 fn missed_transfers(arms: &Arms) -> Vec<(String, String)> {
-    let readings = TRANSFERS.map(|name| (name, arms.reading(arms.sick, name)));
+    let ways = transfers(false).chain(transfers(true));
+    let readings: Vec<(&str, Reading)> = ways.map(|name| (name, arms.reading(arms.sick, name))).collect();
     if readings.iter().any(|(_, reading)| reading.value().is_some()) {
         let known = readings.iter().filter(|(_, reading)| !matches!(reading, Reading::Unsupported { .. }));
         return known.flat_map(|(name, _)| gaps(arms, name)).collect();
@@ -261,9 +292,12 @@ fn missed_transfers(arms: &Arms) -> Vec<(String, String)> {
 /// What was counted and says something, in a sentence; `None` where nothing was or does.
 pub(super) fn sentence(view: &View, sick: &Sick) -> Option<String> {
     let arms = Arms::of(view, sick);
-    let transfers = arms.tales().into_iter().find(|tale| TRANSFERS.contains(&tale.parts[0]));
-    let misses = arms.tales().into_iter().filter(|tale| MISSES.contains(&tale.parts[0]));
-    let said: Vec<String> = transfers.into_iter().chain(misses).filter_map(|tale| phrase(&arms, &tale)).collect();
+    let tales = arms.tales();
+    // The first of each is the sum, where there is one.
+    let first = |of_writes| tales.iter().find(|tale| tale.is_of_transfers() && tale.is_of_writes() == of_writes);
+    let misses = tales.iter().filter(|tale| MISSES.contains(&tale.parts[0]));
+    let worth = first(false).into_iter().chain(first(true)).chain(misses);
+    let said: Vec<String> = worth.filter_map(|tale| phrase(&arms, tale)).collect();
     let said = &said[..said.len().min(MOST_SAID)];
     (!said.is_empty()).then(|| format!("Counted: {}.", said.join("; ")))
 }
@@ -274,10 +308,11 @@ fn phrase(arms: &Arms, tale: &Tale) -> Option<String> {
     if sick.per_op < LEAST_PER_OP {
         return None;
     }
-    let transfers = TRANSFERS.contains(&tale.parts[0]);
-    let what = match transfers {
-        true => format!("transfers of lines ({})", arms.words(tale)),
-        false => arms.words(tale),
+    let transfers = tale.is_of_transfers();
+    let what = match (transfers, tale.is_of_writes()) {
+        (true, true) => format!("transfers of lines by writes ({})", arms.words(tale)),
+        (true, false) => format!("transfers of lines ({})", arms.words(tale)),
+        (false, _) => arms.words(tale),
     };
     let base_name = list(&[arms.base]);
     let Some(ratio) = arms.ratio(tale) else {
@@ -306,8 +341,8 @@ mod tests {
 
     fn diagnosed(mut bench: Bench, read: impl Fn(&mut Observation)) -> Diagnosis {
         bench.events = vec![
-            counted_event("l1d_load_misses", "L1D requests to L2", "processor"),
-            counted_event("transfers_local", "fills: other CCX, near", "processor"),
+            counted_event("l1d_load_misses", "L1D requests to L2", plan::CountedBy::Processor),
+            counted_event("transfers_local", "fills: other CCX, near", plan::CountedBy::Processor),
         ];
         bench.run(10, |arm, _| if arm == "packed" || arm == "control" { 23.0 } else { 2.3 });
         bench.observations.iter_mut().for_each(|o| o.passes = 1_000_000);
@@ -321,6 +356,10 @@ mod tests {
     fn count(o: &mut Observation, counter: &str, sick: u64, well: u64) {
         let value = if o.arm == "packed" { sick } else { well };
         o.counters.insert(counter.into(), Reading::Counted { value });
+    }
+
+    fn every_way() -> impl Iterator<Item = &'static str> {
+        super::transfers(false).chain(super::transfers(true))
     }
 
     fn row<'a>(found: &'a Diagnosis, name: &str) -> &'a Evidence {
@@ -400,11 +439,25 @@ mod tests {
     }
 
     #[test]
+    fn what_a_locked_instruction_counts_as_load_and_as_write_is_not_added_up() {
+        let found = false_sharing(|o| {
+            count(o, "transfers_local", 900_000, 0);
+            count(o, "transfers_write", 800_000, 0);
+        });
+        let value = |name: &str| row(&found, &format!("{name} per pass of `counter` in `packed`")).value;
+        assert_eq!([value("transfers_local"), value("transfers_write")], [Some(0.9), Some(0.8)]);
+        assert!(found.evidence.iter().all(|e| !e.name.contains(" + ")), "no sum: {:#?}", found.evidence);
+        let said = "Counted: transfers of lines (fills: other CCX, near), 0.900 a pass, none in `solo:counter`; \
+                    transfers of lines by writes (transfers write), 0.800 a pass, none in `solo:counter`.";
+        assert!(found.text.ends_with(said), "{}", found.text);
+    }
+
+    #[test]
     fn what_arm_counts_twice_is_added_once() {
         let mut bench = Bench::new(&["packed", "padded-64"]);
         let event = |name: &str, text: &str| record::CountedEvent {
             event: Some(text.into()),
-            ..counted_event(name, name, "processor")
+            ..counted_event(name, name, plan::CountedBy::Processor)
         };
         bench.events = vec![event("transfers_remote", "armv8_pmuv3_0/event=0x31/")];
         bench.run(10, |arm, _| if arm == "packed" || arm == "control" { 23.0 } else { 2.3 });
@@ -439,7 +492,7 @@ mod tests {
     #[test]
     fn what_was_missing_is_a_row_a_cause() {
         let no_pmu = || Reading::Unsupported { why: "this machine exposes no hardware PMU".into() };
-        let all = ["l1d_load_misses", "llc_load_misses", "cache_misses"].into_iter().chain(super::TRANSFERS);
+        let all = ["l1d_load_misses", "llc_load_misses", "cache_misses"].into_iter().chain(every_way());
         let names: Vec<&str> = all.collect();
         let found = false_sharing(|o| names.iter().for_each(|name| drop(o.counters.insert((*name).into(), no_pmu()))));
         let why = "missing: this machine exposes no hardware PMU";
@@ -449,7 +502,7 @@ mod tests {
         let met = |place: &str| Reading::Unsupported { why: format!("no hardware PMU ({place}): none passed through") };
         let found = false_sharing(|o| {
             names.iter().for_each(|name| drop(o.counters.insert((*name).into(), met("ENOENT"))));
-            super::TRANSFERS.iter().for_each(|name| drop(o.counters.insert((*name).into(), met("no such folder"))));
+            every_way().for_each(|name| drop(o.counters.insert(name.into(), met("no such folder"))));
         });
         assert_eq!(missing(&found).len(), 1, "one cause, met in two places: {:?}", missing(&found));
 
@@ -467,8 +520,9 @@ mod tests {
                 o.counters.insert("cache_misses".into(), Reading::NotScheduled);
             }
         });
-        let starved = ("cache_misses in `solo:counter`", "missing: the kernel never put it on a counter");
-        assert_eq!(missing(&found), [("llc_load_misses", why), starved]);
+        let never = Reading::NotScheduled;
+        let never = format!("missing: {}; {}", never.why().unwrap(), never.cure().unwrap());
+        assert_eq!(missing(&found), [("llc_load_misses", why), ("cache_misses in `solo:counter`", never.as_str())]);
     }
 
     #[test]
@@ -478,11 +532,11 @@ mod tests {
             count(o, "throttled_ns", 0, 40_000_000);
             count(o, "context_switches_involuntary", 50, 2);
         });
-        assert_eq!(row(&found, "stolen_ns: time the hypervisor took from `packed`").value, Some(5.0));
-        assert_eq!(row(&found, "throttled_ns: time a CPU quota took from `padded-64`").value, Some(20.0));
+        assert_eq!(row(&found, "stolen_ns: time the hypervisor took from `packed`").value, Some(4.0));
+        assert_eq!(row(&found, "throttled_ns: time a CPU quota took from `padded-64`").value, Some(16.0));
         let switches = row(&found, "context_switches_involuntary of `counter` in `packed`");
         assert_eq!((switches.value, switches.unit.as_str()), (Some(1000.0), "a second"));
-        let kernel = |e: &&Evidence| e.unit == "a second" || e.unit == "% of its windows";
+        let kernel = |e: &&Evidence| e.unit == "a second" || e.unit == "% of warm-up and windows";
         // The quota stopped the lone worker too.
         assert_eq!(found.evidence.iter().filter(kernel).count(), 4, "{:#?}", found.evidence);
     }

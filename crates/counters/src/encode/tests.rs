@@ -3,7 +3,7 @@
 use super::{Unencoded, encode};
 use crate::event::Attr;
 use host::Root;
-use plan::CpuId;
+use plan::{CpuId, EventSpec};
 use record::Reading;
 
 /// A machine as a folder.
@@ -134,6 +134,18 @@ fn modes_are_perf_s() {
 }
 
 #[test]
+fn what_is_advised_in_place_of_a_counter_of_the_lab_s_is_an_event() {
+    let machine = Machine::server();
+    for (name, _) in plan::event::COUNTERS {
+        let events = EventSpec::list(name).expect("a name");
+        let (_, error) = plan::event::check_list(&events).expect_err("it is counted anyway");
+        assert!(error.cure.starts_with("leave it out"), "{name}: {error}");
+        let advised = error.cure.split([' ', ',']).filter(|word| word.contains(':') && !word.ends_with(':'));
+        advised.for_each(|event| assert!(machine.try_on(0, event).is_ok(), "{name}: {event} of {error}"));
+    }
+}
+
+#[test]
 fn what_would_always_read_0_is_refused() {
     let machine = Machine::server();
     machine.write("sys/kernel/tracing/events/sched/sched_switch/id", "372");
@@ -151,7 +163,7 @@ fn mistakes_name_the_part_at_fault_and_what_there_is() {
     for (text, parts) in [
         ("cache-mises", &["`cache-mises`", "did you mean `cache-misses`?"][..]),
         ("mem-load", &["did you mean `mem-loads`?"]),
-        ("frobnications", &["perf list"]),
+        ("frobnications", &["`perf list` shows the names that there are. An event can be written"]),
         ("L1-icache-stores", &["no event is called"]),
         ("cpu/evnt=0xd1/", &["no term `evnt`", "did you mean `event`?", "umask", "config1"]),
         ("cpu/event=0x1d1/", &["0x1d1 is too large for `event`", "8 bits", "0xff at most"]),
@@ -215,12 +227,21 @@ fn without_a_pmu_generic_events_are_still_asked_for_and_named_ones_say_what_is_m
     assert!(why.contains("no PMU `mrs`") && why.contains("`msr`"), "{why}");
     let why = machine.unsupported(0, "software/event=2/");
     assert!(why.contains("format") && why.contains("software/config=0x…/"), "{why}");
-    assert!(machine.mistake("mem-loads").contains("no core PMU"), "whose event would it be?");
+    for text in ["mem-loads", "ld_blocks.store_forward:u", "frobnications"] {
+        let why = machine.unsupported(0, text);
+        assert!(why.starts_with(record::NO_PMU) && why.contains("none of perf's names"), "it may be a PMU's: {why}");
+    }
+    assert!(machine.mistake("cache-mises").contains("no core PMU with names of its own"), "a slip is one everywhere");
+    assert!(machine.mistake("L1-icache-stores").contains("no event is called"));
+    assert!(machine.mistake("L1-dcache-load-missses").contains("did you mean `L1-dcache-load-misses`?"));
 }
 
 #[test]
 fn a_tracepoint_is_its_number_in_both_modes_or_says_who_hides_it() {
     let machine = Machine::with(&[]);
+    let absent = machine.try_on(0, "sched:sched_switch");
+    assert!(matches!(absent, Err(Unencoded::Uncounted(Reading::Unsupported { .. }))), "nothing to mount: {absent:?}");
+    machine.write("sys/kernel/tracing/.keep", "");
     let unmounted = machine.try_on(0, "sched:sched_switch");
     let cured = |cure: &str| cure.contains("sudo mount -t tracefs tracefs /sys/kernel/tracing");
     assert!(

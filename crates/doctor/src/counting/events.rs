@@ -3,22 +3,15 @@
 use super::asked::{Answers, Kind};
 use crate::{Finding, Spoils};
 use host::Root;
+use plan::CountedBy::{self, Kernel, Processor};
 use record::{CountedEvent, Reading};
 use std::collections::BTreeMap;
 
 /// Names that fit into one line of the screen beside the figures; the sentence behind it has all.
 const NAMED: usize = 2;
 
-const NEVER_RAN: &str = "never got onto a counter here: others hold them (a profiler, the NMI watchdog)";
-const FREE_COUNTERS: &str = "end other profilers, and sudo sysctl kernel.nmi_watchdog=0";
-
 /// What is lost where no processor counts, whatever the reason.
-const WITHOUT: &str = "cache misses cannot be counted; times, verdicts and the kernel's own counts do \
-                       not need it";
-
-/// Who counts, as [`CountedEvent::counted_by`] spells it.
-const PROCESSOR: &str = "processor";
-const KERNEL: &str = "kernel";
+const WITHOUT: &str = "cache misses cannot be counted; times and verdicts do not need it";
 
 /// The counters of one sort on one kind of core.
 struct Tally<'a> {
@@ -37,7 +30,7 @@ fn answers(kinds: &[Kind]) -> impl Iterator<Item = (&Kind, &Answers)> {
     kinds.iter().filter_map(|kind| Some((kind, kind.answers.as_ref().ok()?)))
 }
 
-fn tallies<'a>(kinds: &'a [Kind], counted_by: &str) -> Vec<Tally<'a>> {
+fn tallies<'a>(kinds: &'a [Kind], counted_by: CountedBy) -> Vec<Tally<'a>> {
     let of = |(kind, answers): (&'a Kind, &'a Answers)| {
         let mut tally = Tally { cpus: &kind.cpus, counted: Vec::new(), not: Vec::new() };
         for event in kind.events.iter().filter(|event| event.counted_by == counted_by) {
@@ -59,12 +52,12 @@ fn may_not(tally: &Tally<'_>) -> bool {
 
 /// Whether anything was counted that the processor counts.
 fn counts(kinds: &[Kind]) -> bool {
-    tallies(kinds, PROCESSOR).iter().any(|tally| !tally.counted.is_empty())
+    tallies(kinds, Processor).iter().any(|tally| !tally.counted.is_empty())
 }
 
 /// Whether perf let this process count anything at all; `None` where it was not tried.
 pub(super) fn perf_counts(kinds: &[Kind]) -> Option<bool> {
-    let mut tallies = [PROCESSOR, KERNEL].into_iter().flat_map(|by| tallies(kinds, by)).peekable();
+    let mut tallies = [Processor, Kernel].into_iter().flat_map(|by| tallies(kinds, by)).peekable();
     tallies.peek()?;
     Some(tallies.any(|tally| !tally.counted.is_empty()))
 }
@@ -81,7 +74,7 @@ pub(super) fn pmu(root: &Root, kinds: &[Kind]) -> Finding {
     match (counts(kinds), names.is_empty()) {
         (true, false) => Finding::ok("pmu", format!("{names}, and counts"), why),
         (true, true) => Finding::ok("pmu", "counts, though /sys names none", why),
-        (false, false) if tallies(kinds, PROCESSOR).iter().any(may_not) => {
+        (false, false) if tallies(kinds, Processor).iter().any(may_not) => {
             Finding::ok("pmu", format!("{names}, closed to this process"), why)
         }
         (false, false) => {
@@ -92,25 +85,26 @@ pub(super) fn pmu(root: &Root, kinds: &[Kind]) -> Finding {
 }
 
 fn absent(root: &Root) -> String {
-    match host::hypervisor(root).as_deref() {
+    match host::hypervisor(root) {
         None => "none: cache misses cannot be counted".to_owned(),
-        Some("unnamed") => "none, the hypervisor passes none through: no cache misses".to_owned(),
-        Some(name) => format!("none, {name} passes none through: no cache misses"),
+        Some(hypervisor) => format!("none, {}: no cache misses", hypervisor.passes_no_pmu()),
     }
 }
 
 /// The processor's events in one line.
 pub(super) fn hardware_events(root: &Root, kinds: &[Kind]) -> Finding {
     let why = "what the processor counted tells the cause of a time";
-    let found = summary("hardware_events", kinds, PROCESSOR, why);
-    let refused = tallies(kinds, PROCESSOR).iter().any(may_not);
+    let found = summary("hardware_events", kinds, Processor, why);
+    let refused = tallies(kinds, Processor).iter().any(may_not);
     match (counts(kinds), core_units(root).is_empty()) {
         (true, _) => found,
         (false, false) => found.spoiling(Spoils::HardwareCounts),
         // The check of the PMU spoils what this one would, and one reason for all is enough.
-        (false, true) if !refused && found.check.seen.starts_with("none") => {
-            Finding::missing("hardware_events", found.check.seen, format!("{why}; without a PMU nobody counts it"))
-        }
+        (false, true) if !refused && found.check.seen.starts_with("none") => Finding::missing(
+            "hardware_events",
+            found.check.seen,
+            "what they would tell of a time's cause, nobody counts without a PMU",
+        ),
         (false, true) => found,
     }
 }
@@ -118,11 +112,11 @@ pub(super) fn hardware_events(root: &Root, kinds: &[Kind]) -> Finding {
 /// The kernel's events in one line.
 pub(super) fn kernel_events(kinds: &[Kind]) -> Finding {
     let why = "context switches, faults and the kernel's other counts tell a slow layout from a disturbed worker";
-    summary("kernel_events", kinds, KERNEL, why)
+    summary("kernel_events", kinds, Kernel, why)
 }
 
 /// Missing where nothing counts or a kind of core lacks some; a warning where this process or the moment is the cause.
-fn summary(name: &str, kinds: &[Kind], counted_by: &str, why: &str) -> Finding {
+fn summary(name: &str, kinds: &[Kind], counted_by: CountedBy, why: &str) -> Finding {
     let tallies = tallies(kinds, counted_by);
     if tallies.is_empty() {
         let untried = kinds.iter().find_map(|kind| kind.answers.as_ref().err());
@@ -142,7 +136,7 @@ fn summary(name: &str, kinds: &[Kind], counted_by: &str, why: &str) -> Finding {
     } else {
         Finding::missing(name, seen, why)
     };
-    match refused().find_map(|(_, reading)| cure(reading)) {
+    match refused().find_map(|(_, reading)| reading.cure()) {
         Some(cure) => found.cured_by(cure),
         None => found,
     }
@@ -167,7 +161,7 @@ fn seen(tally: &Tally<'_>, one_of_several: bool) -> String {
 fn reasons(tallies: &[Tally<'_>]) -> String {
     let mut by_reason: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (name, reading) in tallies.iter().flat_map(|tally| &tally.not) {
-        let names = by_reason.entry(reason(reading)).or_default();
+        let names = by_reason.entry(reading.why().unwrap_or_default()).or_default();
         if !names.contains(name) {
             names.push(name);
         }
@@ -179,26 +173,10 @@ fn reasons(tallies: &[Tally<'_>]) -> String {
     by_reason.into_iter().map(written).collect::<Vec<_>>().join("; ")
 }
 
-fn reason(reading: &Reading) -> &str {
-    match reading {
-        Reading::Unsupported { why } | Reading::Denied { why, .. } => why,
-        Reading::NotScheduled => NEVER_RAN,
-        Reading::Counted { .. } | Reading::Scaled { .. } => "",
-    }
-}
-
-fn cure(reading: &Reading) -> Option<&str> {
-    match reading {
-        Reading::Denied { cure, .. } => Some(cure),
-        Reading::NotScheduled => Some(FREE_COUNTERS),
-        _ => None,
-    }
-}
-
 /// A line for each event that the processor counts, with what it counts on this processor.
 pub(super) fn each_event(kinds: &[Kind]) -> Vec<Finding> {
     let mut by_name: Vec<(&str, Vec<(&str, &CountedEvent)>)> = Vec::new();
-    for tally in &tallies(kinds, PROCESSOR) {
+    for tally in &tallies(kinds, Processor) {
         for (event, _) in &tally.counted {
             match by_name.iter_mut().find(|(name, _)| *name == event.name) {
                 Some((_, events)) => events.push((tally.cpus, event)),
@@ -224,7 +202,7 @@ pub(super) fn each_event(kinds: &[Kind]) -> Vec<Finding> {
 /// Whether the processor's events have to take turns; no check where it counts none.
 pub(super) fn counter_groups(kinds: &[Kind]) -> Option<Finding> {
     let groups = answers(kinds).map(|(_, answers)| answers.hardware_groups).max().filter(|groups| *groups > 0)?;
-    let readings = || tallies(kinds, PROCESSOR).into_iter().flat_map(|tally| tally.counted);
+    let readings = || tallies(kinds, Processor).into_iter().flat_map(|tally| tally.counted);
     let ratio = |reading: &Reading| match reading {
         Reading::Scaled { ratio, .. } => *ratio,
         _ => 1.0,
@@ -239,9 +217,9 @@ pub(super) fn counter_groups(kinds: &[Kind]) -> Option<Finding> {
         (_, true) => format!("{groups} groups take turns, each from {:.0} % of the time", least * 100.0),
     };
     let never_ran = |tally: &Tally<'_>| tally.not.iter().any(|(_, reading)| **reading == Reading::NotScheduled);
-    let never = tallies(kinds, PROCESSOR).iter().any(never_ran);
+    let never = tallies(kinds, Processor).iter().any(never_ran);
     Some(if never || groups == 1 && least < 1.0 {
-        Finding::warn("counter_groups", seen, why).cured_by(FREE_COUNTERS)
+        Finding::warn("counter_groups", seen, why).cured_by(Reading::NotScheduled.cure().unwrap_or_default())
     } else {
         Finding::ok("counter_groups", seen, why)
     })

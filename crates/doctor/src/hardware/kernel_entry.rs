@@ -40,8 +40,8 @@ pub(super) fn page_table_isolation(root: &Root) -> Finding {
     let meltdown = host::vulnerabilities(root).into_iter().find(|known| known.name == "meltdown");
     match meltdown.as_ref().map(|known| known.status.as_str()) {
         Some(status) if status.contains("PTI") => Finding::warn(name, "on", why)
-            .cured_by("boot with pti=off (x86) or kpti=0 (Arm), on a machine that runs no code you distrust"),
-        Some("Not affected") => Finding::ok(name, "off: not affected by Meltdown", why),
+            .cured_by("boot with pti=off (x86) or kpti=0 (Arm), where no code is distrusted"),
+        Some("Not affected") => Finding::idle(name, "off: not affected by Meltdown", why),
         Some(status) if status.starts_with("Vulnerable") => Finding::ok(name, "off, though affected by Meltdown", why),
         Some(_) | None => Finding::missing(name, "not said", why),
     }
@@ -51,8 +51,8 @@ pub(super) fn page_table_isolation(root: &Root) -> Finding {
 pub(super) fn mitigations(root: &Root) -> Finding {
     let name = "mitigations";
     let known = host::vulnerabilities(root);
-    let why = "futex calls, faults and interrupts pay for them, loops in user mode do not: compare lock waits only \
-               between machines that agree here";
+    let why = "futex calls, faults and interrupts pay for them, user-mode loops do not: compare lock waits only where \
+               they agree";
     if known.is_empty() {
         return Finding::missing(name, "not said", why);
     }
@@ -64,7 +64,7 @@ pub(super) fn mitigations(root: &Root) -> Finding {
         let why = "loads wait for the addresses of earlier stores, in workers' own loops too: field accesses look \
                    slower than on a machine without it";
         return Finding::warn(name, "spec_store_bypass: loads wait for earlier stores", why)
-            .cured_by("boot with spec_store_bypass_disable=prctl, on a machine that runs no code you distrust");
+            .cured_by("boot with spec_store_bypass_disable=prctl");
     }
     let dear = |status: &str| AT_EACH_ENTRY.iter().any(|words| status.contains(words));
     let dear: Vec<&str> = known.iter().filter(|one| dear(&one.status)).map(|one| one.name.as_str()).collect();
@@ -79,7 +79,7 @@ pub(super) fn mitigations(root: &Root) -> Finding {
             format!("{why}; here: {}", dear.join(", ")),
         ),
     };
-    Finding::warn(name, seen, why).cured_by("boot with mitigations=off, on a machine that runs no code you distrust")
+    Finding::warn(name, seen, why).cured_by("boot with mitigations=off, where no code is distrusted")
 }
 
 #[cfg(test)]

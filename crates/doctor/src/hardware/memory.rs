@@ -20,7 +20,7 @@ pub(super) fn caches(patient: &Patient<'_>) -> Finding {
     Finding::ok("caches", format!("{seen}{unit}"), why)
 }
 
-/// `L2 1 MiB each`, `L3 32 MiB for 8`, with the range where the CPUs in question differ.
+/// `L2 1 MiB` where each CPU has its own, `L3 32 MiB for 8`, with the range where the CPUs in question differ.
 fn level_of(level: u32, of_each: &[Vec<Cache>]) -> String {
     let caches = || of_each.iter().flatten().filter(|cache| cache.level == level);
     let sizes: BTreeSet<u64> = caches().filter_map(|cache| cache.bytes).collect();
@@ -31,8 +31,7 @@ fn level_of(level: u32, of_each: &[Vec<Cache>]) -> String {
     };
     let sharers = caches().map(|cache| cache.shared_by.len()).max().unwrap_or(0);
     let shared = match sharers {
-        0 => String::new(),
-        1 => " each".to_owned(),
+        0 | 1 => String::new(),
         _ => format!(" for {sharers}"),
     };
     let data = if level == 1 { "d" } else { "" };
@@ -123,7 +122,7 @@ mod tests {
             fixture = cache(fixture, cpu, (2, 3), "32768K\n", "0-7", 64);
         }
         let check = fixture.check(findings, "caches").check;
-        assert_eq!(check.seen, "L1d 48 KiB each, L2 1-1.25 MiB each, L3 32 MiB for 8 CPUs");
+        assert_eq!(check.seen, "L1d 48 KiB, L2 1-1.25 MiB, L3 32 MiB for 8 CPUs");
         assert_eq!(check.state, Ok);
         assert_eq!(fixture.check(findings, "line_bytes").check.seen, "64 bytes");
         let silent = cache(Fixture::new(), 0, (0, 2), "", "", 0).check(findings, "caches").check;

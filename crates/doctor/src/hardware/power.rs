@@ -31,9 +31,12 @@ pub(super) fn frequency(patient: &Patient<'_>) -> Finding {
         }
     }
     let Some(worst) = kinds.keys().map(pace).max() else {
-        let why = "nothing here sets the clock rate, as in most virtual machines: the host does, unseen; runs time a \
-                   fixed loop beside each repetition to see a core change speed";
-        return Finding::missing("frequency", "no governor shows", why);
+        let why = "who sets the clock rate is not to be seen; runs time a fixed loop beside each repetition, which shows \
+                   a core change speed";
+        return match host::hypervisor(patient.root) {
+            Some(_) => Finding::ok("frequency", "no governor, as in most guests: the host sets it", why),
+            None => Finding::missing("frequency", "no governor shows", why),
+        };
     };
     let several = kinds.len() > 1;
     let seen = |(scaling, cpus): (&Scaling, &Vec<CpuId>)| match several {
@@ -92,9 +95,10 @@ fn described(scaling: &Scaling) -> String {
 
 /// Clock rates above the nominal one.
 pub(super) fn turbo(root: &Root) -> Finding {
-    let why = "with turbo, the rate falls as more cores work and as they warm: one worker alone runs faster than \
-               beside others for that reason too, so compare with the unshared baseline rather than the solo one";
+    let why = "with turbo one worker alone runs faster than beside others: compare with the unshared baseline, not the \
+               solo one";
     match host::turbo(root) {
+        None if host::hypervisor(root).is_some() => Finding::ok("turbo", "no switch: the host may have it on", why),
         None => Finding::missing("turbo", "no switch shows", why),
         Some(turbo) if turbo.on => Finding::warn("turbo", "on: the rate depends on how many cores work", why)
             .cured_by(format!("echo {} | sudo tee /{}", turbo.off, turbo.file)),
@@ -191,6 +195,15 @@ mod tests {
         assert_eq!(amd.cure.as_deref(), Some("echo 0 | sudo tee /sys/devices/system/cpu/cpufreq/boost"));
         assert_eq!(of("sys/devices/system/cpu/cpufreq/boost", "0\n").state, Ok);
         assert_eq!(Fixture::new().check(findings, "turbo").check.state, Missing);
+    }
+
+    #[test]
+    fn what_only_the_host_can_set_is_no_fault_of_a_guest_s() {
+        let guest = Fixture::new().file("sys/hypervisor/type", "xen\n");
+        for name in ["frequency", "turbo"] {
+            let check = guest.check(findings, name).check;
+            assert!(check.state == Ok && check.seen.contains("the host"), "{check:?}");
+        }
     }
 
     fn idle(fixture: Fixture, states: &[(&str, u32, u32)]) -> Fixture {

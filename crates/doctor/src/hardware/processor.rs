@@ -89,8 +89,10 @@ pub(super) fn numa(patient: &Patient<'_>) -> Finding {
         return Finding::warn("numa", format!("{nodes}; the CPUs in question lie on {}", used.len()), why)
             .cured_by("name CPUs of one node in the scenario (lscpu lists them), unless the distance is the question");
     }
-    let seen = if all.len() == 1 { nodes } else { format!("{nodes}; the CPUs in question lie on one") };
-    Finding::ok("numa", seen, why)
+    match all.len() {
+        1 => Finding::idle("numa", nodes, why),
+        _ => Finding::ok("numa", format!("{nodes}; the CPUs in question lie on one"), why),
+    }
 }
 
 #[cfg(test)]

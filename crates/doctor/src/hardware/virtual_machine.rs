@@ -1,7 +1,7 @@
 //! The hypervisor, where there is one, and what it takes.
 
 use crate::{Finding, Spoils};
-use host::{CpuTicks, Root};
+use host::{CpuTicks, Hypervisor, Root};
 use std::time::Duration;
 
 /// For how long stolen time is watched. The kernel counts in ticks of 10 ms, so less sees nothing.
@@ -20,11 +20,13 @@ const SHARE_NOW: f64 = 0.1;
 pub(super) fn hypervisor(root: &Root) -> Finding {
     let facts = host::facts(root);
     match facts.hypervisor {
-        Some(name) => {
-            let why = "the host moves virtual CPUs between cores, and its other guests use the sibling threads: a \
-                       line's transfer time and a core's speed change within minutes; runs record both and keep such \
-                       regimes apart, and nothing inside the machine changes it";
-            let name = if name == "unnamed" { "a hypervisor without a name" } else { &name };
+        Some(hypervisor) => {
+            let why = "transfer times and core speed change within minutes as the host moves CPUs; runs record both \
+                       and keep such regimes apart";
+            let name = match hypervisor {
+                Hypervisor::Named(name) => name,
+                Hypervisor::Unnamed => "a hypervisor without a name".to_owned(),
+            };
             Finding::warn("hypervisor", format!("{name}: the host may move CPUs at any time"), why)
         }
         None if facts.cpu_model == "unknown" => Finding::missing(

@@ -14,13 +14,13 @@ pub(super) fn cgroup_quota(patient: &Patient<'_>) -> Finding {
                        milliseconds: whole slices are lost";
     let (cpus, file) = match host::cpu_quota(patient.root) {
         CpuQuota::NotVisible => return Finding::missing(NAME, "cgroups cannot be seen from here", WHY),
-        CpuQuota::None => return Finding::ok(NAME, "none", WHY),
+        CpuQuota::None => return Finding::idle(NAME, "none", WHY),
         CpuQuota::Limited { cpus, file } => (cpus, file),
     };
     let asked = patient.cpus.len();
     let seen = format!("{} for {asked} in question{}", worth(cpus), stopped(patient));
     if cpus >= asked as f64 {
-        return Finding::ok(NAME, seen, WHY);
+        return Finding::ok(NAME, seen, WHY).spoiling(Spoils::MoreWorkersThan(cpus));
     }
     let none = if file.ends_with("cpu.max") { "max" } else { "-1" };
     Finding::warn(NAME, seen, WHY)

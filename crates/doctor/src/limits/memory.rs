@@ -39,7 +39,7 @@ fn judge(mount: Option<&SharedMemory>) -> Finding {
             )
             .spoiling(Spoils::SegmentsOver(mount.free_bytes));
     }
-    Finding::ok(NAME, seen, WHY)
+    Finding::ok(NAME, seen, WHY).spoiling(Spoils::SegmentsOver(mount.free_bytes))
 }
 
 fn size(bytes: u64) -> String {
@@ -54,7 +54,7 @@ fn size(bytes: u64) -> String {
 mod tests {
     use super::judge;
     use crate::fixture::assert_well_formed;
-    use crate::{Finding, Spoils};
+    use crate::{Finding, Needs, Spoils};
     use host::SharedMemory;
     use record::CheckState::{Missing, Ok, Warn};
 
@@ -69,6 +69,13 @@ mod tests {
     fn room_enough_is_well_whatever_cannot_be_executed_there() {
         let found = of(63 << 20, &["rw", "nosuid", "nodev", "noexec"]);
         assert_eq!((found.check.state, found.check.seen.as_str()), (Ok, "63.0 MiB free of 64.0 MiB (nosuid, noexec)"));
+    }
+
+    #[test]
+    fn a_segment_that_does_not_fit_is_spoilt_by_much_room_too() {
+        let found = of(17 << 20, &["rw"]);
+        let needing = |segment_bytes| found.spoils(&Needs { segment_bytes, ..Needs::default() });
+        assert_eq!((found.check.state, needing(17 << 20), needing((17 << 20) + 1)), (Ok, false, true));
     }
 
     #[test]

@@ -16,7 +16,7 @@ pub(super) fn finding(root: &Root, auditd: bool) -> Finding {
         (false, _) => ("no auditd seen, not asked for at boot", false),
     };
     match on {
-        false => Finding::ok(NAME, seen, WHY),
+        false => Finding::idle(NAME, seen, WHY),
         true => Finding::warn(NAME, seen, WHY).cured_by(
             "`sudo auditctl -e 0` while measuring, `sudo auditctl -e 1` afterwards; `sudo auditctl -l` lists rules",
         ),

@@ -33,7 +33,7 @@ fn other_processes(patient: &Patient<'_>, sample: &Sample, others: &[&Ran], kern
         let busiest = others.iter().find(|ran| cpus.contains(&ran.cpu)).map_or(0, |ran| ran.pid);
         let spare = patient.spare();
         let cure = match spare.is_empty() {
-            true => format!("let it finish, or pause it: `kill -STOP {busiest}`, afterwards `kill -CONT {busiest}`"),
+            true => format!("let it finish, or `kill -STOP {busiest}`, later `kill -CONT {busiest}`"),
             false => format!("keep it off these CPUs: `taskset -apc {} {busiest}`", host::format_cpu_list(&spare)),
         };
         return Finding::warn(NAME, seen, WHY).cured_by(cure).spoiling(Spoils::On(cpus));

@@ -60,7 +60,10 @@ pub(super) fn affinity(patient: &Patient<'_>, quiet: &QuietCpus, irqbalance: boo
                        the next";
     let devices = host::device_interrupts(patient.root);
     if devices.is_empty() {
-        return Finding::missing(NAME, "/proc/irq cannot be read", WHY);
+        return match host::lists_interrupts(patient.root) {
+            true => Finding::idle(NAME, "no device with a driver interrupts any CPU", WHY),
+            false => Finding::missing(NAME, "/proc/irq cannot be read", WHY),
+        };
     }
     let cpus = patient.in_question();
     let here = devices.iter().filter(|device| !device.cpus.is_disjoint(&cpus)).count();
@@ -153,7 +156,10 @@ mod tests {
         );
         assert_eq!(affinity_of(&fixture, &[], true).check.state, CheckState::Warn);
         assert_eq!(affinity_of(&fixture, &[2, 3], true).check.state, CheckState::Ok);
-        assert_eq!(affinity_of(&Fixture::new(), &[], true).check.state, CheckState::Missing);
+        assert_eq!(affinity_of(&Fixture::new(), &[], true).check.seen, "/proc/irq cannot be read");
+        let without_drivers = Fixture::new().file("proc/irq/30/effective_affinity_list", "1");
+        let found = affinity_of(&without_drivers, &[], true);
+        assert_eq!((found.check.state, found.idle), (CheckState::Ok, true), "it was read, and lists none: {found:?}");
     }
 
     #[test]

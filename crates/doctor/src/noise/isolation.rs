@@ -54,13 +54,13 @@ fn judge(asked: &BTreeSet<u32>, parameter: &Parameter, cpus: Option<&BTreeSet<u3
     let Parameter { check, name, why, unknown } = parameter;
     let Some(cpus) = cpus else {
         return match unknown {
-            Unknown::NotThere(seen) => Finding::ok(check, *seen, *why),
+            Unknown::NotThere(seen) => Finding::idle(check, *seen, *why),
             Unknown::Silent(seen) => Finding::missing(check, *seen, *why),
         };
     };
     let (inside, outside): (BTreeSet<u32>, BTreeSet<u32>) = asked.iter().copied().partition(|cpu| cpus.contains(cpu));
     match (cpus.is_empty(), inside.is_empty(), outside.is_empty()) {
-        (true, ..) => Finding::ok(check, "none", *why),
+        (true, ..) => Finding::idle(check, "none", *why),
         (_, true, _) => Finding::ok(check, format!("{}, not {}", named(cpus), named(asked)), *why),
         (.., true) => Finding::ok(check, format!("{}, all in question", named(asked)), *why),
         _ => Finding::warn(

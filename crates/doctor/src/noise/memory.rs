@@ -14,7 +14,7 @@ fn huge_pages(patient: &Patient<'_>, settings: &KernelSettings) -> Finding {
                        repetition";
     let words = [&settings.huge_pages, &settings.huge_pages_defrag, &settings.huge_pages_shmem];
     if words.iter().all(|word| word.is_none()) {
-        return Finding::ok(NAME, "none: a kernel without them", WHY);
+        return Finding::idle(NAME, "none: a kernel without them", WHY);
     }
     let [enabled, defrag, shmem] = words.map(|word| word.as_deref().unwrap_or("?"));
     let mount = host::shared_memory(patient.root).map_or_else(|| "never".to_owned(), |mount| mount.huge().to_owned());
@@ -38,9 +38,9 @@ fn numa_balancing(patient: &Patient<'_>, settings: &KernelSettings) -> Finding {
     const WHY: &str = "to learn who uses a page the kernel takes away access to it, again and again: faults and moved pages \
                        in the middle of a window";
     match (settings.numa_balancing, patient.topology.nodes()) {
-        (None, _) => Finding::ok(NAME, "none: a kernel without it", WHY),
-        (_, 0 | 1) => Finding::ok(NAME, "one NUMA node, nothing to balance", WHY),
-        (Some(0), nodes) => Finding::ok(NAME, format!("off, {nodes} nodes"), WHY),
+        (None, _) => Finding::idle(NAME, "none: a kernel without it", WHY),
+        (_, 0 | 1) => Finding::idle(NAME, "one NUMA node, nothing to balance", WHY),
+        (Some(0), nodes) => Finding::idle(NAME, format!("off, {nodes} nodes"), WHY),
         (Some(mode), nodes) => Finding::warn(NAME, format!("on (mode {mode}), {nodes} nodes"), WHY)
             .cured_by("`sudo sysctl -w kernel.numa_balancing=0`"),
     }
@@ -51,9 +51,9 @@ fn same_page_merging(settings: &KernelSettings) -> Finding {
     const WHY: &str = "the thread that looks for equal pages reads all memory offered to it, which empties caches, and a \
                        merged page costs a fault at the next write";
     match settings.same_page_merging {
-        None => Finding::ok(NAME, "none: a kernel without it", WHY),
+        None => Finding::idle(NAME, "none: a kernel without it", WHY),
         Some(1) => Finding::warn(NAME, "running", WHY).cured_by("`echo 0 | sudo tee /sys/kernel/mm/ksm/run`"),
-        Some(_) => Finding::ok(NAME, "stopped", WHY),
+        Some(_) => Finding::idle(NAME, "stopped", WHY),
     }
 }
 

@@ -15,8 +15,8 @@ fn watchdogs(patient: &Patient<'_>, quiet: &QuietCpus, settings: &KernelSettings
     const WHY: &str = "the soft-lockup watchdog wakes a thread of the highest priority on each CPU that it watches, every \
                        few seconds for microseconds: it is nothing, except where the tick was meant to stop";
     let on = match settings.soft_watchdog {
-        None => return Finding::ok(NAME, "none: a kernel without them", WHY),
-        Some(false) => return Finding::ok(NAME, "off", WHY),
+        None => return Finding::idle(NAME, "none: a kernel without them", WHY),
+        Some(false) => return Finding::idle(NAME, "off", WHY),
         Some(true) => settings.watchdog_cpus.clone().unwrap_or_else(|| patient.in_question()),
     };
     let watched: BTreeSet<u32> = on.intersection(&patient.in_question()).copied().collect();

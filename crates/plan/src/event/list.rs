@@ -29,14 +29,11 @@ pub fn check_list(events: &[EventSpec]) -> Result<(), (usize, EventSpecError)> {
             );
         }
         if is_counter(key) {
-            return error(
-                format!("`{key}` is counted by every run, in user mode"),
-                &format!("leave it out; with a modifier it is another event ({key}:k)"),
-            );
+            return error(format!("`{key}` is a counter that every run has"), &instead_of_counter(spec));
         }
-        if is_metric(key) {
+        if let Some(metric) = metric_of(key) {
             return error(
-                format!("an event cannot be called `{key}`: claims know {key}_per_op as something else"),
+                format!("an event cannot be called `{key}`: claims know {metric} as something else"),
                 "choose another name",
             );
         }
@@ -44,12 +41,24 @@ pub fn check_list(events: &[EventSpec]) -> Result<(), (usize, EventSpecError)> {
     })
 }
 
-/// Whether a claim on the event of that key would mean something else.
-fn is_metric(key: &str) -> bool {
-    let fixed = [Subject::Role, Subject::Lock, Subject::Layout].into_iter().flat_map(Metric::names);
+/// What to write in place of an event that is called like one of the lab's counters.
+fn instead_of_counter(spec: &EventSpec) -> String {
+    match (&spec.name, spec.key()) {
+        (Some(_), _) => "give the event another name".to_owned(),
+        // These two are perf's names as well; what perf calls otherwise has no modifier either.
+        (None, key @ ("cycles" | "instructions")) => {
+            format!("leave it out: it counts user mode; the kernel's share is another event, {key}:k")
+        }
+        (None, _) => "leave it out: its figures stand in every result".to_owned(),
+    }
+}
+
+/// The metric that a claim on the event of that key would be taken for.
+fn metric_of(key: &str) -> Option<&'static str> {
+    let mut fixed = [Subject::Role, Subject::Lock, Subject::Layout].into_iter().flat_map(Metric::names);
     let spelled =
         [Metric::CounterPerOp(key.to_owned()), Metric::CounterPerSecond(key.to_owned())].map(|m| m.to_string());
-    fixed.into_iter().any(|name| spelled.iter().any(|spelled| spelled == name))
+    fixed.find(|name| spelled.iter().any(|spelled| spelled == name))
 }
 
 /// The names that claims can put before `_per_op` and `_per_second`: every counter's, and the key of each event that
@@ -76,10 +85,15 @@ mod tests {
         for (list, index, part) in [
             ("r1,cs,r1", 2, "two events would be called `r1`"),
             ("cpu/event=1,name=a/,cpu/event=2,name=a/", 1, "`a`"),
-            ("r1,cycles", 1, "counted by every run"),
-            ("cpu/event=1,name=l1d_loads/", 0, "`l1d_loads`"),
+            ("r1,cycles", 1, "another event, cycles:k"),
+            ("r1,task_clock", 1, "a counter that every run has: leave it out"),
+            (
+                "cpu/event=1,name=l1d_loads/",
+                0,
+                "`l1d_loads` is a counter that every run has: give the event another name",
+            ),
             ("cpu/event=1,name=ns/", 0, "ns_per_op"),
-            ("cpu/event=1,name=ops/", 0, "`ops`"),
+            ("cpu/event=1,name=ops/", 0, "`ops`: claims know ops_per_second"),
         ] {
             let (at, error) = checked(list).expect_err(list);
             assert!(at == index && error.contains(part), "{list}: {at} {error}");

@@ -46,6 +46,12 @@ impl FromStr for EventSpec {
         if text.len() > TEXT_BYTES_MAX {
             return wrong("an event that is longer than any", format!("write it in {TEXT_BYTES_MAX} characters"));
         }
+        if text.strip_prefix("mem:").is_some_and(|address| address.starts_with(|c: char| c.is_ascii_digit())) {
+            return wrong(
+                format!("`{text}` is a breakpoint, which stops its process at every access: the lab counts none"),
+                "hold the workers with `run --hold`, and count it beside the run: perf stat -e mem:ADDRESS:rw -p PID",
+            );
+        }
         let (body, modes) = without_modifier(text)?;
         let (form, name) = form(body)?;
         Ok(EventSpec { text: text.to_owned(), form, name, modes })
@@ -88,8 +94,13 @@ fn split(text: &str) -> Vec<Range<usize>> {
 
 /// The event without its modifier. Behind slashes a colon may be left out; a tracepoint has a colon of its own.
 fn without_modifier(text: &str) -> Result<(&str, Modes), EventSpecError> {
-    if !matches!(text.matches('/').count(), 0 | 2) {
-        return wrong(format!("`{text}` needs two slashes"), "write PMU/term,term=value/");
+    match text.matches('/').count() {
+        0 | 2 => {}
+        1 => return wrong(format!("`{text}` needs two slashes"), "write PMU/term,term=value/"),
+        many => {
+            let what = format!("`{text}` has {many} slashes, and an event two at most");
+            return wrong(what, "write PMU/term,term=value/, with the PMU's name alone in front");
+        }
     }
     let (body, modifier) = match text.rfind('/') {
         Some(slash) => (&text[..=slash], text[slash + 1..].trim_start_matches(':')),
@@ -248,7 +259,11 @@ mod tests {
         for (text, part) in [
             ("", "without a name"),
             ("cpu/event=1", "two slashes"),
-            ("cpu/event=1/2/", "two slashes"),
+            ("cpu/event=1/2/", "has 3 slashes"),
+            ("../cpu/x=1/", "has 3 slashes"),
+            ("mem:0x1000", "is a breakpoint"),
+            ("mem:0x1000/8:rw", "is a breakpoint"),
+            ("mem:4096:w", "is a breakpoint"),
             ("/event=1/", "names no PMU"),
             ("cpu//", "no term"),
             ("cpu/name=x/", "no term"),
