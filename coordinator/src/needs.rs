@@ -38,7 +38,7 @@ fn cpus_of(program: &Program) -> impl Iterator<Item = CpuId> {
 
 fn segment_bytes(program: &Program) -> Option<u64> {
     let slots = program.workers.iter().map(|worker| worker.index.0 + 1).max().unwrap_or(0);
-    SegmentMap::new(slots, program.area_bytes).map(|map| map.segment_bytes)
+    SegmentMap::new(slots, program.locks.len() as u32, program.area_bytes).map(|map| map.segment_bytes)
 }
 
 /// The counters that a claim or the user names.

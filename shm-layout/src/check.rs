@@ -60,7 +60,10 @@ pub(crate) fn check_program(program: &Program, slots: u32) -> Result<SegmentMap,
         worker.ops.iter().try_for_each(|op| check_op(program, &op.kind))?;
     }
     let area_bytes = program.area_bytes;
-    SegmentMap::new(slots, area_bytes).ok_or(ProgramError::TooLarge { area_bytes })
+    // A count past u32 is refused as too large: its nodes alone are.
+    let locks = u32::try_from(program.locks.len()).ok();
+    let map = locks.and_then(|locks| SegmentMap::new(slots, locks, area_bytes));
+    map.ok_or(ProgramError::TooLarge { area_bytes })
 }
 
 fn check_op(program: &Program, op: &OpKind) -> Result<(), ProgramError> {

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 const MAGIC: u64 = u64::from_le_bytes(*b"contlab\0");
 
 /// Version of the map. A worker and a coordinator of different versions never meet: they are one executable.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// The header. All atomics only because shared memory allows no other plain access; it is written before the segment's
 /// name is given to anyone, and never again.
@@ -29,6 +29,8 @@ pub struct Header {
     pub(crate) area_offset: AtomicU64,
     pub(crate) area_bytes: AtomicU64,
     pub(crate) ticks_per_ns_bits: AtomicU64,
+    pub(crate) nodes_offset: AtomicU64,
+    pub(crate) locks: AtomicU32,
 }
 
 // SAFETY: repr(C), fixed-width atomics only; any bit pattern is valid and is checked before use.
@@ -69,6 +71,8 @@ impl Header {
         set(&self.area_offset, map.area_offset);
         set(&self.area_bytes, map.area_bytes);
         set(&self.ticks_per_ns_bits, rate.ticks_per_ns.to_bits());
+        set(&self.nodes_offset, map.nodes_offset);
+        self.locks.store(map.locks, Ordering::Relaxed);
         self.workers.store(map.workers, Ordering::Relaxed);
         self.version.store(VERSION, Ordering::Relaxed);
         // Release; pairs with the Acquire in `check`: who sees the magic sees the rest.
@@ -91,6 +95,8 @@ impl Header {
             ("size", get(&self.segment_bytes), map.segment_bytes),
             ("slots offset", get(&self.slots_offset), map.slots_offset),
             ("slot size", get(&self.slot_bytes), size_of::<Slot>() as u64),
+            ("lock count", u64::from(self.locks.load(Ordering::Relaxed)), u64::from(map.locks)),
+            ("nodes offset", get(&self.nodes_offset), map.nodes_offset),
             ("area offset", get(&self.area_offset), map.area_offset),
             ("area size", get(&self.area_bytes), map.area_bytes),
         ];
@@ -111,7 +117,7 @@ mod tests {
     use super::*;
 
     fn written() -> (Header, SegmentMap) {
-        let map = SegmentMap::new(2, 128).unwrap();
+        let map = SegmentMap::new(2, 1, 128).unwrap();
         let header = Header::default();
         header.write(&map, 7, TickRate { ticks_per_ns: 2.6 });
         (header, map)
@@ -128,8 +134,10 @@ mod tests {
     fn every_number_that_differs_is_named() {
         let (header, map) = written();
         assert!(matches!(header.check(&map, 8), Err(HeaderError::Mismatch { field: "program hash", .. })));
-        let other = SegmentMap::new(3, 128).unwrap();
+        let other = SegmentMap::new(3, 1, 128).unwrap();
         assert!(matches!(header.check(&other, 7), Err(HeaderError::Mismatch { field: "worker count", .. })));
+        let other = SegmentMap::new(2, 2, 128).unwrap();
+        assert!(matches!(header.check(&other, 7), Err(HeaderError::Mismatch { field: "lock count", .. })));
         header.magic.store(0, Ordering::Relaxed);
         assert!(matches!(header.check(&map, 7), Err(HeaderError::Mismatch { field: "magic", .. })));
         let (header, _) = written();

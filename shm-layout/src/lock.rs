@@ -1,268 +1,217 @@
-//! Locks in shared memory. Their size and alignment are `plan`'s ([`LockKind::bytes`]), asserted here; where they lie
-//! is the Program's, within the fields area of the map (`map.rs`). One lock's own bytes:
-//!
-//! ```text
-//! offset   bytes   what
-//! 0        40      pthread_mutex_t, process-shared, robust
-//! 40       4       last owner: worker index plus 1; written by the owner alone
-//! 44       4       acquisitions since the last handoff; written by the owner alone
-//! ```
-#![allow(unsafe_code)] // pthread calls on memory in a segment
+//! Locks in shared memory: every kind of [`LockKind`] behind one interface. Their size and alignment are `plan`'s; where
+//! they and their queue nodes lie is the map's (`map.rs`); how a lock's bytes are divided stands in `lock/place.rs`. What
+//! each algorithm does, costs and promises: `docs/locks.md`.
+#![allow(unsafe_code)] // locks at addresses in a mapped segment
 
+mod algorithm;
+mod error;
+mod fast_path;
+mod place;
+mod pthread_mutex;
+mod time;
+
+pub use algorithm::{Effort, Released};
+pub use error::LockError;
+pub use fast_path::{FastPath, fast_path};
+pub use place::{LAST_OWNER_OFFSET, LockPlace, NODE_BYTES, RUN_OFFSET};
+
+use algorithm::{Algorithm, Outcome, Waiting};
 use nix::errno::Errno;
+use place::OwnerRecord;
 use plan::LockKind;
-use std::marker::PhantomData;
-use std::mem::{MaybeUninit, align_of, offset_of, size_of};
-use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, Ordering};
+use pthread_mutex::PthreadMutex;
+use std::time::{Duration, Instant};
 
-#[repr(C)]
-struct PthreadLock {
-    mutex: libc::pthread_mutex_t,
-    last_owner: AtomicU32,
-    run: AtomicU32,
-    spare: [u64; 2],
-}
-
-const _: () = {
-    assert!(size_of::<PthreadLock>() as u64 == plan_bytes());
-    assert!(align_of::<PthreadLock>() as u64 == plan_align());
-    assert!(offset_of!(PthreadLock, mutex) == 0 && size_of::<libc::pthread_mutex_t>() == 40);
-    assert!(offset_of!(PthreadLock, last_owner) == 40 && offset_of!(PthreadLock, run) == 44);
-};
-
-const fn plan_bytes() -> u64 {
-    LockKind::BYTES
-}
-
-const fn plan_align() -> u64 {
-    LockKind::ALIGN
-}
-
-/// A pthread call on a lock failed.
-#[derive(Debug, thiserror::Error)]
-#[error("{call} failed: {errno}")]
-pub struct LockError {
-    /// The call.
-    pub call: &'static str,
-    /// What it returned.
-    pub errno: Errno,
-}
-
-fn check(call: &'static str, code: libc::c_int) -> Result<(), LockError> {
-    if code == 0 { Ok(()) } else { Err(LockError { call, errno: Errno::from_raw(code) }) }
-}
-
-/// What an acquisition found.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+/// What an acquisition found. A reader's, where the kind has readers, tells nothing: it leaves the owner record alone.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Acquired {
     /// The previous owner died holding it (EOWNERDEAD); the lock was made consistent.
     pub owner_died: bool,
     /// Another worker owned it before.
     pub handoff: bool,
-    /// Acquisitions by this worker since the last handoff, this one included.
+    /// Acquisitions by this worker since the last handoff, this one included; 0 for a reader.
     pub run: u32,
+    /// The previous owner's run, which this handoff ended; 0 without one.
+    pub ended_run: u32,
 }
 
-/// Makes a lock at `at`.
+/// What a first attempt came to.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Attempt {
+    /// The caller owns it.
+    Acquired(Acquired),
+    /// Another owns it. A queueing kind has taken its place: [`SharedLock::acquire`] must finish the acquisition.
+    Contended,
+}
+
+/// Makes a lock.
 ///
 /// # Safety
-/// `at` points to [`LockKind::bytes`] writable bytes aligned to [`LockKind::align`], which nobody else uses yet.
+/// `place` is writable and aligned as [`LockPlace`] says, and nobody else uses it yet.
 ///
 /// # Errors
 /// [`LockError`] with the call that failed.
-pub unsafe fn initialise(at: *mut u8, kind: LockKind) -> Result<(), LockError> {
-    match kind {
-        LockKind::Pthread | LockKind::PthreadRobust => {
-            let lock = at.cast::<PthreadLock>();
-            let mut attributes = MaybeUninit::uninit();
-            let attr = attributes.as_mut_ptr();
-            // SAFETY: the first call initialises the attributes before the others read them, or this returns. `lock` is
-            // writable, aligned and unshared: the caller upholds this function's contract. Its words are written
-            // through raw pointers and atomics, never read before.
-            unsafe {
-                check("pthread_mutexattr_init", libc::pthread_mutexattr_init(attr))?;
-                check(
-                    "pthread_mutexattr_setpshared",
-                    libc::pthread_mutexattr_setpshared(attr, libc::PTHREAD_PROCESS_SHARED),
-                )?;
-                check(
-                    "pthread_mutexattr_setrobust",
-                    libc::pthread_mutexattr_setrobust(attr, libc::PTHREAD_MUTEX_ROBUST),
-                )?;
-                check("pthread_mutex_init", libc::pthread_mutex_init(&raw mut (*lock).mutex, attr))?;
-                check("pthread_mutexattr_destroy", libc::pthread_mutexattr_destroy(attr))?;
-                (*lock).last_owner.store(0, Ordering::Relaxed);
-                (*lock).run.store(0, Ordering::Relaxed);
+pub unsafe fn initialise(place: LockPlace, kind: LockKind) -> Result<(), LockError> {
+    // SAFETY: the caller's promise is the one that each of these asks for.
+    unsafe {
+        OwnerRecord::at(place.at).clear();
+        match kind {
+            LockKind::Pthread | LockKind::PthreadAdaptive | LockKind::PthreadRobust | LockKind::PthreadPi => {
+                pthread_mutex::initialise(place.at, kind)
             }
-            Ok(())
+            _ => Err(LockError::Call { call: "initialise", errno: Errno::ENOSYS }),
         }
-        _ => Err(LockError { call: "initialise", errno: Errno::ENOSYS }),
     }
 }
 
-/// A lock in this process's mapping of the segment. Holds an address, no reference: other processes change what is
-/// there.
-#[derive(Copy, Clone)]
+/// A lock as one worker uses it, through this process's mapping of the segment. It holds addresses, no reference to
+/// memory that others change otherwise than atomically.
+///
+/// One worker has one of these for each lock, for the whole repetition: queueing kinds keep here which node is theirs.
 pub struct SharedLock<'a> {
-    /// Points to an initialised lock for all of `'a`: the caller of [`SharedLock::new`] upholds it.
-    lock: NonNull<PthreadLock>,
+    algorithm: PthreadMutex<'a>,
+    owner: &'a OwnerRecord,
+    kind: LockKind,
     worker: u32,
-    mapping: PhantomData<&'a ()>,
 }
 
 impl<'a> SharedLock<'a> {
-    /// The lock at `at`, for the use of worker `worker`.
+    /// The lock at `place`, for the use of worker `worker`.
     ///
     /// # Safety
-    /// `at` was given to [`initialise`] (by any process that maps the segment) and stays mapped for `'a`.
-    pub unsafe fn new(at: *mut u8, kind: LockKind, worker: u32) -> SharedLock<'a> {
-        let _ = kind;
-        // SAFETY: the caller upholds that `at` points into a mapping, which is never null.
-        let lock = unsafe { NonNull::new_unchecked(at.cast::<PthreadLock>()) };
-        SharedLock { lock, worker, mapping: PhantomData }
+    /// `place` was given to [`initialise`] with this `kind` (by any process that maps the segment), stays mapped for
+    /// `'a`, and nothing but lock operations touches it. `worker` is below `place.slots`, and no other `SharedLock` of
+    /// this worker for this lock has been used.
+    pub unsafe fn new(place: LockPlace, kind: LockKind, worker: u32) -> SharedLock<'a> {
+        // SAFETY: the caller's promise covers the record and the kind's own state.
+        let (owner, algorithm) = unsafe { (OwnerRecord::at(place.at), PthreadMutex::at(place.at)) };
+        SharedLock { algorithm, owner, kind, worker }
     }
 
-    /// Tries once; `None` where another holds it. The caller's first try decides whether an acquisition is contended.
+    /// The algorithm's own first attempt: it decides whether an acquisition is contended. `shared` asks for a reader's
+    /// part, and is taken exclusively by kinds without readers.
     ///
     /// # Errors
-    /// [`LockError`] for anything but EBUSY.
-    #[inline]
-    pub fn try_acquire(self) -> Result<Option<Acquired>, LockError> {
-        // SAFETY: the mutex is mapped and was initialised: the field `lock` promises both. From then on it is changed
-        // by pthread calls alone, since no operation of a Program lies on a lock (placement keeps them apart).
-        match unsafe { libc::pthread_mutex_trylock(self.mutex()) } {
-            libc::EBUSY => Ok(None),
-            code => self.acquired("pthread_mutex_trylock", code).map(Some),
+    /// [`LockError`].
+    pub fn try_acquire(&mut self, shared: bool) -> Result<Attempt, LockError> {
+        let shared = self.is_shared(shared);
+        let outcome = self.algorithm.attempt(shared)?;
+        Ok(self.attempted(shared, outcome))
+    }
+
+    /// Waits until it is owned, finishing what a contended [`SharedLock::try_acquire`] or [`SharedLock::settle`] began.
+    /// `stop` is asked now and then: with it a dead owner hangs no waiter of the lab's own algorithms. Calls of the C
+    /// library ask nobody; whoever ends the process ends them.
+    ///
+    /// # Errors
+    /// [`LockError::Abandoned`] where `stop` said so; others as they come, e.g. ENOTRECOVERABLE.
+    pub fn acquire(
+        &mut self,
+        shared: bool,
+        effort: &mut Effort,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Acquired, LockError> {
+        let shared = self.is_shared(shared);
+        let outcome = self.algorithm.wait(shared, &mut Waiting::new(effort, stop, None))?;
+        Ok(self.acquired(shared, outcome))
+    }
+
+    /// The same, for `timeout` from now at most; `None` where it was not owned by then.
+    ///
+    /// # Errors
+    /// [`LockError::NoTimeout`] for kinds whose waiters cannot leave; else as [`SharedLock::acquire`].
+    pub fn acquire_until(
+        &mut self,
+        shared: bool,
+        timeout: Duration,
+        effort: &mut Effort,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Option<Acquired>, LockError> {
+        if !self.kind.times_out() {
+            return Err(LockError::NoTimeout { kind: self.kind.name() });
+        }
+        let shared = self.is_shared(shared);
+        // No deadline where it lies past what the clock can say: centuries.
+        let deadline = Instant::now().checked_add(timeout);
+        match self.algorithm.wait(shared, &mut Waiting::new(effort, stop, deadline))? {
+            Outcome::Busy => Ok(None),
+            owned => Ok(Some(self.acquired(shared, owned))),
         }
     }
 
-    /// Blocks until it is owned.
+    /// Acquires as a program does that does not ask whether it waited: the library's blocking call, or the attempt and
+    /// the wait of the lab's own algorithms. What a `plain` arm runs.
     ///
     /// # Errors
-    /// [`LockError`], e.g. ENOTRECOVERABLE.
-    pub fn acquire(self) -> Result<Acquired, LockError> {
-        // SAFETY: mapped and initialised, by the promise of the field `lock`. Blocking keeps the mapping: the borrow
-        // behind `'a` ends after this call at the earliest.
-        let code = unsafe { libc::pthread_mutex_lock(self.mutex()) };
-        self.acquired("pthread_mutex_lock", code)
+    /// As [`SharedLock::acquire`].
+    pub fn acquire_plain(
+        &mut self,
+        shared: bool,
+        effort: &mut Effort,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Acquired, LockError> {
+        let shared = self.is_shared(shared);
+        let outcome = self.algorithm.acquire_plain(shared, &mut Waiting::new(effort, stop, None))?;
+        Ok(self.acquired(shared, outcome))
     }
 
-    /// Gives it back.
+    /// Takes over where compiled code's first attempt, exclusive, was no plain success; `first` is what [`FastPath`] says
+    /// the hook is told. It may be owned all the same (EOWNERDEAD); else [`SharedLock::acquire`] or
+    /// [`SharedLock::acquire_until`] goes on.
     ///
     /// # Errors
-    /// [`LockError`], EPERM where this worker does not own it.
-    #[inline]
-    pub fn release(self) -> Result<(), LockError> {
-        // SAFETY: mapped and initialised, by the promise of the field `lock`. That the caller owns it is no condition:
-        // a robust mutex knows its owner and answers EPERM to others.
-        check("pthread_mutex_unlock", unsafe { libc::pthread_mutex_unlock(self.mutex()) })
+    /// [`LockError`] for what `first` says; [`LockError::NoFastPath`] for kinds that have none.
+    pub fn settle(&mut self, first: i64) -> Result<Attempt, LockError> {
+        let outcome = self.algorithm.settle(first)?;
+        Ok(self.attempted(false, outcome))
     }
 
-    #[inline]
-    fn acquired(self, call: &'static str, code: libc::c_int) -> Result<Acquired, LockError> {
-        let owner_died = code == libc::EOWNERDEAD;
-        if owner_died {
-            // SAFETY: mapped and initialised, by the promise of the field `lock`. EOWNERDEAD, which the kernel or glibc
-            // just gave this thread, says that it owns the mutex in the one state this call is made for.
-            check("pthread_mutex_consistent", unsafe { libc::pthread_mutex_consistent(self.mutex()) })?;
-        } else {
-            check(call, code)?;
+    /// [`SharedLock::settle`], and [`SharedLock::acquire`] where it is contended.
+    ///
+    /// # Errors
+    /// Theirs.
+    pub fn acquire_after(
+        &mut self,
+        first: i64,
+        effort: &mut Effort,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Acquired, LockError> {
+        match self.settle(first)? {
+            Attempt::Acquired(acquired) => Ok(acquired),
+            Attempt::Contended => self.acquire(false, effort, stop),
         }
-        let (last_owner, run) = self.owner_record();
-        // Relaxed, all four: both words are touched by the lock's owner alone, and the mutex orders one owner's
-        // accesses before the next one's (unlock pairs with lock).
-        let me = self.worker + 1;
-        let last = last_owner.load(Ordering::Relaxed);
-        let length = if last == me { run.load(Ordering::Relaxed).saturating_add(1) } else { 1 };
-        run.store(length, Ordering::Relaxed);
-        if last != me {
-            last_owner.store(me, Ordering::Relaxed);
+    }
+
+    /// Gives it back; `shared` as it was acquired. `stop` is asked where a queue's owner waits for its successor to
+    /// finish queueing.
+    ///
+    /// # Errors
+    /// [`LockError::NotHeld`] where the kind can tell; [`LockError::Abandoned`] where `stop` said so.
+    pub fn release(&mut self, shared: bool, stop: &dyn Fn() -> bool) -> Result<Released, LockError> {
+        let shared = self.is_shared(shared);
+        self.algorithm.release(shared, &mut Waiting::new(&mut Effort::default(), stop, None))
+    }
+
+    /// Takes over where compiled code's release was no plain success; `first` is what [`FastPath`] says the hook is told.
+    ///
+    /// # Errors
+    /// [`LockError::NotHeld`] where `first` says so; [`LockError::Call`] with what a call returned.
+    pub fn release_after(&mut self, first: i64) -> Result<(), LockError> {
+        self.algorithm.release_after(first)
+    }
+
+    fn is_shared(&self, asked: bool) -> bool {
+        asked && self.kind.shares_readers()
+    }
+
+    fn attempted(&self, shared: bool, outcome: Outcome) -> Attempt {
+        match outcome {
+            Outcome::Busy => Attempt::Contended,
+            owned => Attempt::Acquired(self.acquired(shared, owned)),
         }
-        Ok(Acquired { owner_died, handoff: last != me && last != 0, run: length })
     }
 
-    #[inline]
-    fn mutex(self) -> *mut libc::pthread_mutex_t {
-        // SAFETY: the address of a field of a mapped PthreadLock, by the promise of the field `lock`; nothing is read.
-        unsafe { &raw mut (*self.lock.as_ptr()).mutex }
-    }
-
-    #[inline]
-    fn owner_record(self) -> (&'a AtomicU32, &'a AtomicU32) {
-        let lock = self.lock.as_ptr();
-        // SAFETY: mapped for `'a` and aligned, by the promise of the field `lock`; every process touches these two
-        // words as atomics only, through this function and `initialise`.
-        unsafe { (&(*lock).last_owner, &(*lock).run) }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::cell::UnsafeCell;
-
-    #[repr(align(64))]
-    struct Memory(UnsafeCell<[u8; 64]>);
-
-    // SAFETY: after `made`, only `lock` uses the bytes, and what it gives touches them as one process touches
-    // another's: by pthread calls and atomics.
-    unsafe impl Sync for Memory {}
-
-    fn made() -> Box<Memory> {
-        let memory = Box::new(Memory(UnsafeCell::new([0; 64])));
-        // SAFETY: 64 bytes aligned to 64, which nobody else knows yet and which stay where they are.
-        unsafe { initialise(memory.0.get().cast(), LockKind::Pthread).unwrap() };
-        memory
-    }
-
-    fn lock(memory: &Memory, worker: u32) -> SharedLock<'_> {
-        // SAFETY: initialised by `made`, where every test's memory comes from, and borrowed for as long as the lock.
-        unsafe { SharedLock::new(memory.0.get().cast(), LockKind::Pthread, worker) }
-    }
-
-    #[test]
-    fn handoffs_and_runs_are_told() {
-        let memory = made();
-        let take = |worker| {
-            let acquired = lock(&memory, worker).try_acquire().unwrap().unwrap();
-            lock(&memory, worker).release().unwrap();
-            (acquired.handoff, acquired.run)
-        };
-        assert_eq!(
-            [take(0), take(0), take(1), take(1), take(1), take(0)],
-            [(false, 1), (false, 2), (true, 1), (false, 2), (false, 3), (true, 1)]
-        );
-    }
-
-    #[test]
-    fn a_held_lock_is_busy_and_then_excludes() {
-        let memory = made();
-        lock(&memory, 0).acquire().unwrap();
-        std::thread::scope(|scope| {
-            let other = scope.spawn(|| lock(&memory, 1).try_acquire().unwrap());
-            assert_eq!(other.join().unwrap(), None);
-            let waiter = scope.spawn(|| {
-                let acquired = lock(&memory, 1).acquire().unwrap();
-                lock(&memory, 1).release().unwrap();
-                acquired
-            });
-            lock(&memory, 0).release().unwrap();
-            assert!(waiter.join().unwrap().handoff);
-        });
-    }
-
-    #[test]
-    fn an_owner_that_dies_is_reported_once_and_the_lock_goes_on() {
-        let memory = made();
-        std::thread::scope(|scope| {
-            scope.spawn(|| lock(&memory, 0).acquire().unwrap());
-        });
-        let after = lock(&memory, 1).acquire().unwrap();
-        assert!(after.owner_died && after.handoff);
-        lock(&memory, 1).release().unwrap();
-        let next = lock(&memory, 1).try_acquire().unwrap().unwrap();
-        assert!(!next.owner_died);
-        lock(&memory, 1).release().unwrap();
+    fn acquired(&self, shared: bool, owned: Outcome) -> Acquired {
+        if shared { Acquired::default() } else { self.owner.note(self.worker, owned) }
     }
 }

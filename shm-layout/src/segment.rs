@@ -11,6 +11,7 @@ use crate::SharedMemory;
 use crate::check::{ProgramError, check_program};
 use crate::control::Control;
 use crate::header::{Header, HeaderError, program_hash};
+use crate::lock::LockPlace;
 use crate::map::SegmentMap;
 use crate::slot::Slot;
 use nix::fcntl::Flock;
@@ -59,6 +60,8 @@ pub enum AttachError {
 pub struct Segment {
     shmem: Shmem,
     map: SegmentMap,
+    /// Offset of each lock in the area: inside it and aligned, as `check_program` saw.
+    locks: Vec<u64>,
     /// Held by the creator while the name exists: what nobody holds, `clean` may remove. Close-on-exec.
     guard: Option<Flock<OwnedFd>>,
 }
@@ -84,7 +87,7 @@ impl Segment {
             let (found, expected) = (shmem.len() as u64, map.segment_bytes);
             return Err(AttachError::TooShort { name: name.to_owned(), found, expected });
         }
-        let segment = Segment { shmem, map, guard: None };
+        let segment = Segment { shmem, map, locks: lock_offsets(program), guard: None };
         segment.header().check(&map, program_hash(encoded_program))?;
         Ok(segment)
     }
@@ -134,6 +137,21 @@ impl Segment {
         unsafe { self.shmem.as_ptr().add(self.map.area_offset as usize) }
     }
 
+    /// Where a lock of the Program lies, by its index there; valid while the segment lives.
+    ///
+    /// # Panics
+    /// If there is no such lock: callers take indices from a Program that was checked.
+    pub fn lock_place(&self, index: u32) -> LockPlace {
+        let nodes = self.map.lock_nodes_offset(index);
+        let (Some(nodes), Some(&offset)) = (nodes, self.locks.get(index as usize)) else {
+            panic!("lock {index} of {}", self.map.locks);
+        };
+        // SAFETY: both lie within the mapping: the nodes by the map, the lock by `check_program`, which both
+        // constructors of a Segment call; the map fits the mapping, as for `area`.
+        let (at, nodes) = unsafe { (self.area().add(offset as usize), self.shmem.as_ptr().add(nodes as usize)) };
+        LockPlace { at, nodes, slots: self.map.workers }
+    }
+
     fn view<T: SharedMemory>(&self, offset: u64) -> &T {
         let end = offset + size_of::<T>() as u64;
         assert!(end <= self.map.segment_bytes && offset.is_multiple_of(align_of::<T>() as u64));
@@ -141,6 +159,10 @@ impl Segment {
         // for `T` vouches that any content is valid and every change atomic; the mapping lives as long as `self`.
         unsafe { &*self.shmem.as_ptr().add(offset as usize).cast::<T>() }
     }
+}
+
+fn lock_offsets(program: &Program) -> Vec<u64> {
+    program.locks.iter().map(|lock| lock.offset).collect()
 }
 
 #[cfg(test)]

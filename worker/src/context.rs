@@ -8,8 +8,8 @@ use crate::region::Mapped;
 use counters::Order;
 use plan::{OpKind, Program, WorkerProgram};
 use record::{LockTrace, Trace, Wait};
-use shm_layout::lock::{Acquired, SharedLock};
-use shm_layout::{Segment, ticks};
+use shm_layout::lock::{Acquired, Attempt, Effort, SharedLock};
+use shm_layout::{Phase, Segment, ticks};
 
 /// Contended waits that a lock's log holds: one each 200 ns of window, which no lock here reaches, within these bounds.
 const WAIT_NS: u64 = 200;
@@ -66,9 +66,9 @@ impl<'s> Context<'s> {
         let locks = program.locks.iter().enumerate().map(|(index, placed)| {
             uses(index).then(|| {
                 // SAFETY: the coordinator initialised every lock of the Program before it wrote the header, which
-                // `Segment::attach` checked with the offsets; the segment outlives the context.
-                let lock =
-                    unsafe { SharedLock::new(segment.area().add(placed.offset as usize), placed.kind, me.index.0) };
+                // `Segment::attach` checked with the offsets and the worker's index; the segment outlives the context,
+                // of which a worker has one.
+                let lock = unsafe { SharedLock::new(segment.lock_place(index as u32), placed.kind, me.index.0) };
                 let capacity = (program.window.0 / WAIT_NS).clamp(*WAITS.start(), *WAITS.end()) as usize;
                 LockState {
                     name: placed.name.clone(),
@@ -144,7 +144,7 @@ impl<'s> Context<'s> {
         for state in self.locks.iter_mut().flatten().filter(|s| s.held) {
             state.held = false;
             // A lock that cannot be given back is recovered by the next owner: it is robust.
-            let _ = state.lock.release();
+            let _ = state.lock.release(false, &|| true);
         }
     }
 
@@ -205,12 +205,13 @@ impl LockState<'_> {
 pub(crate) fn acquire(context: &mut Context<'_>, index: u32) {
     let Some(Some(state)) = context.locks.get_mut(index as usize) else { return };
     let slot = context.segment.slot(context.index);
-    let (result, waited) = match state.lock.try_acquire() {
-        Ok(Some(acquired)) => (Ok(acquired), None),
-        Ok(None) => {
+    let stop = &|| context.segment.control().phase() == Phase::Aborted;
+    let (result, waited) = match state.lock.try_acquire(false) {
+        Ok(Attempt::Acquired(acquired)) => (Ok(acquired), None),
+        Ok(Attempt::Contended) => {
             slot.set_waits_for(Some(index));
             let start = ticks();
-            let result = state.lock.acquire();
+            let result = state.lock.acquire(false, &mut Effort::default(), stop);
             let end = ticks();
             slot.set_waits_for(None);
             context.recorder.blocked(start, end);
@@ -243,7 +244,8 @@ pub(crate) fn release(context: &mut Context<'_>, index: u32) {
         return; // its acquisition failed, and that was noted
     }
     context.segment.slot(context.index).set_holds(index, false);
-    if let Err(error) = state.lock.release() {
+    let stop = &|| context.segment.control().phase() == Phase::Aborted;
+    if let Err(error) = state.lock.release(false, stop) {
         context.failure = Some(Failure::lock(&state.name, &error));
         context.break_now = 1;
     }

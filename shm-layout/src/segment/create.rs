@@ -1,6 +1,6 @@
 //! Making a segment: a name of its own, held against sweeps, room for every page, locks and header.
 
-use super::{NAME_PREFIX, SHM_FOLDER, Segment};
+use super::{NAME_PREFIX, SHM_FOLDER, Segment, lock_offsets};
 use crate::check::{ProgramError, check_program};
 use crate::header::program_hash;
 use crate::lock::{self, LockError};
@@ -137,13 +137,13 @@ impl Segment {
     fn create_named(name: &str, spec: &SegmentSpec<'_>, map: SegmentMap) -> Result<Segment, CreateError> {
         let mut shmem = make(name, map.segment_bytes)?;
         let guard = hold(name, &mut shmem)?;
-        let segment = Segment { shmem, map, guard: Some(guard) };
+        let segment = Segment { shmem, map, locks: lock_offsets(spec.program), guard: Some(guard) };
         segment.reserve(spec.node)?;
         segment.check_node(spec.node)?;
-        for lock in &spec.program.locks {
-            // SAFETY: `check_program`, which made `map`, saw this lock inside the area and aligned in it; the area is
-            // page-aligned (`SegmentMap`). Nobody else uses it: no worker attaches before the header below is written.
-            unsafe { lock::initialise(segment.area().add(lock.offset as usize), lock.kind)? };
+        for (index, lock) in (0..).zip(&spec.program.locks) {
+            // SAFETY: `lock_place` gives what `check_program`, which made `map`, saw inside the area and aligned in it,
+            // and the nodes of the map. Nobody else uses it: no worker attaches before the header below is written.
+            unsafe { lock::initialise(segment.lock_place(index), lock.kind)? };
         }
         segment.header().write(&map, program_hash(spec.encoded_program), spec.rate);
         Ok(segment)

@@ -1,0 +1,99 @@
+//! Where one lock lies in this process, and how its 64 bytes are divided.
+//!
+//! ```text
+//! offset   bytes   what                                               written by
+//! 0        56      the kind's own state                               the kind's operations
+//! 56       4       last_owner: worker index plus 1; 0: nobody yet     its exclusive owner
+//! 60       4       run: acquisitions since the last handoff           its exclusive owner
+//! ```
+#![allow(unsafe_code)] // the record's view in a lock's bytes
+
+use super::Acquired;
+use super::algorithm::Outcome;
+use plan::LockKind;
+use std::mem::{align_of, offset_of, size_of};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Bytes that a kind's own state has, from the lock's first byte on.
+pub(super) const STATE_BYTES: usize = 56;
+
+/// Bytes of a queue node: a pair of lines, so that no two waiters' nodes are fetched together.
+pub const NODE_BYTES: u64 = plan::LINE_PAIR_BYTES;
+
+/// Offset of the last owner, a u32, from the lock's first byte: worker index plus 1; 0 while nobody has owned it. Its
+/// exclusive owner alone reads and writes it.
+pub const LAST_OWNER_OFFSET: u32 = 56;
+
+/// Offset of the run, a u32: acquisitions by the last owner since the last handoff. Its exclusive owner alone reads and
+/// writes it.
+pub const RUN_OFFSET: u32 = 60;
+
+#[repr(C, align(8))]
+struct Layout {
+    state: [u8; STATE_BYTES],
+    owner: OwnerRecord,
+}
+
+const _: () = {
+    assert!(size_of::<Layout>() as u64 == LockKind::BYTES);
+    assert!(align_of::<Layout>() as u64 == LockKind::ALIGN);
+    assert!(offset_of!(Layout, owner) + offset_of!(OwnerRecord, last_owner) == LAST_OWNER_OFFSET as usize);
+    assert!(offset_of!(Layout, owner) + offset_of!(OwnerRecord, run) == RUN_OFFSET as usize);
+};
+
+/// Where one lock lies in this process's mapping of the segment: [`Segment::lock_place`](crate::Segment::lock_place)
+/// gives it.
+#[derive(Copy, Clone, Debug)]
+pub struct LockPlace {
+    /// [`LockKind::BYTES`], aligned to [`LockKind::ALIGN`].
+    pub at: *mut u8,
+    /// `slots` + 1 nodes of [`NODE_BYTES`] each, aligned to that; unused unless the kind [has
+    /// nodes](LockKind::has_nodes).
+    pub nodes: *mut u8,
+    /// How many workers can use it: their indices lie below.
+    pub slots: u32,
+}
+
+/// Who owned a lock last, and how often in a row.
+#[repr(C)]
+#[derive(Debug)]
+pub(super) struct OwnerRecord {
+    last_owner: AtomicU32,
+    run: AtomicU32,
+}
+
+impl OwnerRecord {
+    /// The record in a lock's bytes.
+    ///
+    /// # Safety
+    /// `at` points to [`LockKind::BYTES`] aligned to [`LockKind::ALIGN`] that stay mapped for `'a`, and whose last
+    /// eight are touched as atomics alone.
+    pub(super) unsafe fn at<'a>(at: *mut u8) -> &'a OwnerRecord {
+        // SAFETY: within the lock and aligned (the assertions above); any bit pattern is a valid record of atomics; the
+        // rest is the caller's promise.
+        unsafe { &*at.add(STATE_BYTES).cast::<OwnerRecord>() }
+    }
+
+    /// Forgets everybody.
+    pub(super) fn clear(&self) {
+        // Relaxed, both: nobody else uses a lock that is being made; the header's magic publishes it (`Header::write`).
+        self.last_owner.store(0, Ordering::Relaxed);
+        self.run.store(0, Ordering::Relaxed);
+    }
+
+    /// Notes an exclusive acquisition by worker `worker`, which holds the lock. `owned` is `Busy` at no caller.
+    #[inline]
+    pub(super) fn note(&self, worker: u32, owned: Outcome) -> Acquired {
+        // Relaxed, all four: both words are touched by the lock's exclusive owner alone, and the lock orders one
+        // owner's accesses before the next one's.
+        let (me, last) = (worker + 1, self.last_owner.load(Ordering::Relaxed));
+        let before = self.run.load(Ordering::Relaxed);
+        let (run, ended_run) = if last == me { (before.saturating_add(1), 0) } else { (1, before) };
+        self.run.store(run, Ordering::Relaxed);
+        if last != me {
+            self.last_owner.store(me, Ordering::Relaxed);
+        }
+        let owner_died = owned == Outcome::OwnedAfterDeath;
+        Acquired { owner_died, handoff: last != me && last != 0, run, ended_run }
+    }
+}
