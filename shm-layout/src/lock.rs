@@ -4,11 +4,28 @@
 #![allow(unsafe_code)] // locks at addresses in a mapped segment
 
 mod algorithm;
+mod clh;
 mod error;
 mod fast_path;
+mod flag;
+mod futex;
+mod kinds;
+mod mcs;
+#[cfg(test)]
+mod models;
 mod place;
 mod pthread_mutex;
+mod pthread_rwlock;
+mod pthread_spin;
+mod queue;
+mod raw_sync;
+mod semaphore;
+mod seqlock;
+#[cfg(test)]
+mod tests;
+mod ticket;
 mod time;
+mod word;
 
 pub use algorithm::{Effort, Released};
 pub use error::LockError;
@@ -16,10 +33,8 @@ pub use fast_path::{FastPath, fast_path};
 pub use place::{LAST_OWNER_OFFSET, LockPlace, NODE_BYTES, RUN_OFFSET};
 
 use algorithm::{Algorithm, Outcome, Waiting};
-use nix::errno::Errno;
 use place::OwnerRecord;
 use plan::LockKind;
-use pthread_mutex::PthreadMutex;
 use std::time::{Duration, Instant};
 
 /// What an acquisition found. A reader's, where the kind has readers, tells nothing: it leaves the owner record alone.
@@ -52,15 +67,10 @@ pub enum Attempt {
 /// # Errors
 /// [`LockError`] with the call that failed.
 pub unsafe fn initialise(place: LockPlace, kind: LockKind) -> Result<(), LockError> {
-    // SAFETY: the caller's promise is the one that each of these asks for.
+    // SAFETY: the caller's promise is the one that both ask for.
     unsafe {
         OwnerRecord::at(place.at).clear();
-        match kind {
-            LockKind::Pthread | LockKind::PthreadAdaptive | LockKind::PthreadRobust | LockKind::PthreadPi => {
-                pthread_mutex::initialise(place.at, kind)
-            }
-            _ => Err(LockError::Call { call: "initialise", errno: Errno::ENOSYS }),
-        }
+        kinds::initialise(place, kind)
     }
 }
 
@@ -69,7 +79,7 @@ pub unsafe fn initialise(place: LockPlace, kind: LockKind) -> Result<(), LockErr
 ///
 /// One worker has one of these for each lock, for the whole repetition: queueing kinds keep here which node is theirs.
 pub struct SharedLock<'a> {
-    algorithm: PthreadMutex<'a>,
+    algorithm: Box<dyn Algorithm + 'a>,
     owner: &'a OwnerRecord,
     kind: LockKind,
     worker: u32,
@@ -84,7 +94,7 @@ impl<'a> SharedLock<'a> {
     /// this worker for this lock has been used.
     pub unsafe fn new(place: LockPlace, kind: LockKind, worker: u32) -> SharedLock<'a> {
         // SAFETY: the caller's promise covers the record and the kind's own state.
-        let (owner, algorithm) = unsafe { (OwnerRecord::at(place.at), PthreadMutex::at(place.at)) };
+        let (owner, algorithm) = unsafe { (OwnerRecord::at(place.at), kinds::algorithm(place, kind, worker)) };
         SharedLock { algorithm, owner, kind, worker }
     }
 

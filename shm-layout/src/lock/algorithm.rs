@@ -89,7 +89,9 @@ pub(super) trait Algorithm {
     fn attempt(&mut self, shared: bool) -> Result<Outcome, LockError>;
 
     /// Takes over after compiled code's first attempt, which came to `first` (`fast_path.rs`) and was no plain success.
-    fn settle(&mut self, first: i64) -> Result<Outcome, LockError>;
+    fn settle(&mut self, _first: i64) -> Result<Outcome, LockError> {
+        Err(LockError::NoFastPath)
+    }
 
     /// Waits after a busy attempt; [`Outcome::Busy`] only where `waiting` has a deadline.
     fn wait(&mut self, shared: bool, waiting: &mut Waiting<'_>) -> Result<Outcome, LockError>;
@@ -106,5 +108,7 @@ pub(super) trait Algorithm {
     fn release(&mut self, shared: bool, waiting: &mut Waiting<'_>) -> Result<Released, LockError>;
 
     /// Takes over after compiled code's release, which came to `first` and was no plain success.
-    fn release_after(&mut self, first: i64) -> Result<(), LockError>;
+    fn release_after(&mut self, _first: i64) -> Result<(), LockError> {
+        Err(LockError::NoFastPath)
+    }
 }

@@ -37,12 +37,10 @@ pub enum LockError {
         /// The kind, as scenarios spell it.
         kind: &'static str,
     },
-    /// Compiled code asked for what its kind does by hooks alone: a fault of the caller.
-    #[error("a lock of kind {kind} has no first attempt in compiled code")]
-    NoFastPath {
-        /// The kind, as scenarios spell it.
-        kind: &'static str,
-    },
+    /// Compiled code told of an attempt or a release that it cannot have made by itself ([`fast_path`](super::fast_path)):
+    /// a fault of the caller.
+    #[error("compiled code cannot have done this by itself")]
+    NoFastPath,
     /// A word of it holds what no lock operation writes: something else wrote there.
     #[error("its {word} holds {found}, which no lock operation writes: does something else write there?")]
     Corrupt {

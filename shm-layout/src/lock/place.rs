@@ -10,6 +10,7 @@
 
 use super::Acquired;
 use super::algorithm::Outcome;
+use crate::SharedMemory;
 use plan::LockKind;
 use std::mem::{align_of, offset_of, size_of};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -54,6 +55,28 @@ pub struct LockPlace {
     pub slots: u32,
 }
 
+/// A kind's own state in a lock's bytes.
+///
+/// # Safety
+/// `at` points to [`LockKind::BYTES`] aligned to [`LockKind::ALIGN`] that stay mapped for `'a`, and whose first bytes are
+/// touched as a `T` alone.
+pub(super) unsafe fn state<'a, T: SharedMemory>(at: *mut u8) -> &'a T {
+    const { assert!(size_of::<T>() <= STATE_BYTES && align_of::<T>() as u64 <= LockKind::ALIGN) }
+    // SAFETY: large enough and aligned (asserted); whoever implements SharedMemory for `T` vouches that any content is
+    // valid and every change atomic; the rest is the caller's promise.
+    unsafe { &*at.cast::<T>() }
+}
+
+/// A lock's queue nodes.
+///
+/// # Safety
+/// `place.nodes` points to `place.slots` + 1 nodes that stay mapped for `'a`, and are touched as `T`s alone.
+pub(super) unsafe fn nodes<'a, T: SharedMemory>(place: LockPlace) -> &'a [T] {
+    const { assert!(size_of::<T>() as u64 == NODE_BYTES && align_of::<T>() as u64 == NODE_BYTES) }
+    // SAFETY: as in `state`.
+    unsafe { std::slice::from_raw_parts(place.nodes.cast::<T>(), place.slots as usize + 1) }
+}
+
 /// Who owned a lock last, and how often in a row.
 #[repr(C)]
 #[derive(Debug)]
@@ -66,8 +89,8 @@ impl OwnerRecord {
     /// The record in a lock's bytes.
     ///
     /// # Safety
-    /// `at` points to [`LockKind::BYTES`] aligned to [`LockKind::ALIGN`] that stay mapped for `'a`, and whose last
-    /// eight are touched as atomics alone.
+    /// `at` points to [`LockKind::BYTES`] aligned to [`LockKind::ALIGN`] that stay mapped for `'a`, and whose last eight
+    /// are touched as atomics alone.
     pub(super) unsafe fn at<'a>(at: *mut u8) -> &'a OwnerRecord {
         // SAFETY: within the lock and aligned (the assertions above); any bit pattern is a valid record of atomics; the
         // rest is the caller's promise.
@@ -81,9 +104,10 @@ impl OwnerRecord {
         self.run.store(0, Ordering::Relaxed);
     }
 
-    /// Notes an exclusive acquisition by worker `worker`, which holds the lock. `owned` is `Busy` at no caller.
+    /// Notes an exclusive acquisition by worker `worker`, which holds the lock.
     #[inline]
     pub(super) fn note(&self, worker: u32, owned: Outcome) -> Acquired {
+        debug_assert_ne!(owned, Outcome::Busy, "noted by one that does not hold it");
         // Relaxed, all four: both words are touched by the lock's exclusive owner alone, and the lock orders one
         // owner's accesses before the next one's.
         let (me, last) = (worker + 1, self.last_owner.load(Ordering::Relaxed));

@@ -1,0 +1,108 @@
+//! The queue lock of Craig, Landin and Hagersten: each waits on its predecessor's node, and takes that node over when it
+//! releases.
+//!
+//! T. S. Craig, "Building FIFO and Priority-Queuing Spin Locks from Atomic Swap", University of Washington 1993; P.
+//! Magnusson, A. Landin and E. Hagersten, "Queue Locks on Cache Coherent Multiprocessors", IPPS 1994. Nodes are named by
+//! index where the papers have pointers.
+
+use super::algorithm::{Algorithm, Outcome, Released, Waiting};
+use super::error::LockError;
+use super::queue::{Standing, named};
+use super::word::Word;
+use crate::SharedMemory;
+use std::mem::size_of;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A place in the queue.
+#[repr(C, align(128))]
+#[derive(Debug, Default)]
+pub(super) struct Node<W> {
+    /// 1 from when its worker queues until it releases.
+    pub(super) taken: W,
+}
+
+impl<W: Word> Node<W> {
+    #[inline]
+    fn is_taken(&self) -> bool {
+        // Acquire; pairs with the Release in `release`.
+        self.taken.load(Ordering::Acquire) != 0
+    }
+}
+
+const _: () = assert!(size_of::<Node<AtomicU32>>() as u64 == super::NODE_BYTES);
+
+// SAFETY: repr(C), one fixed-width atomic and padding; any bit pattern is valid.
+#[allow(unsafe_code)]
+unsafe impl SharedMemory for Node<AtomicU32> {}
+
+/// The name of the node that is in the queue of a new lock: the one behind all workers' own.
+pub(super) const fn first_dummy(slots: u32) -> u32 {
+    slots + 1
+}
+
+/// A CLH lock as one worker uses it.
+pub(super) struct Clh<'a, W> {
+    /// The queue's last node, by name.
+    tail: &'a W,
+    nodes: &'a [Node<W>],
+    /// The node to queue with, by name: at first the one of the worker's index.
+    mine: u32,
+    /// The node waited on, by name: mine from the release on.
+    before: u32,
+    standing: Standing,
+}
+
+impl<'a, W: Word> Clh<'a, W> {
+    /// For worker `worker`.
+    pub(super) fn new(tail: &'a W, nodes: &'a [Node<W>], worker: u32) -> Clh<'a, W> {
+        Clh { tail, nodes, mine: worker + 1, before: 0, standing: Standing::Out }
+    }
+
+    /// The node of the one before.
+    #[inline]
+    fn predecessor(&self) -> Result<&'a Node<W>, LockError> {
+        named(self.nodes, "tail", self.before)
+    }
+}
+
+impl<W: Word> Algorithm for Clh<'_, W> {
+    fn attempt(&mut self, _shared: bool) -> Result<Outcome, LockError> {
+        self.standing.check_out()?;
+        // Relaxed: the exchange below publishes it to whoever waits on this node.
+        named(self.nodes, "own node", self.mine)?.taken.store(1, Ordering::Relaxed);
+        // Release; pairs with the Acquire here in the next to come, who then reads `taken` as 1 or as released. Acquire:
+        // the same with the one before.
+        self.before = self.tail.swap(self.mine, Ordering::AcqRel);
+        self.standing = Standing::Queued;
+        if self.predecessor()?.is_taken() {
+            return Ok(Outcome::Busy);
+        }
+        self.standing = Standing::Owner;
+        Ok(Outcome::Owned)
+    }
+
+    fn wait(&mut self, shared: bool, waiting: &mut Waiting<'_>) -> Result<Outcome, LockError> {
+        if self.standing == Standing::Out && self.attempt(shared)? == Outcome::Owned {
+            return Ok(Outcome::Owned);
+        }
+        if self.standing == Standing::Owner {
+            return Err(LockError::HeldAlready);
+        }
+        let predecessor = self.predecessor()?;
+        while predecessor.is_taken() {
+            waiting.turn()?;
+            predecessor.taken.pause(1, 1);
+        }
+        self.standing = Standing::Owner;
+        Ok(Outcome::Owned)
+    }
+
+    fn release(&mut self, _shared: bool, _waiting: &mut Waiting<'_>) -> Result<Released, LockError> {
+        self.standing.check_owner()?;
+        // Release; pairs with the Acquire in `is_taken`.
+        named(self.nodes, "own node", self.mine)?.taken.store(0, Ordering::Release);
+        self.standing = Standing::Out;
+        self.mine = self.before;
+        Ok(Released::Done)
+    }
+}

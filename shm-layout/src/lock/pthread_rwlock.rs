@@ -1,0 +1,119 @@
+//! The POSIX reader-writer lock, process-shared: glibc's (`nptl/pthread_rwlock_common.c`), which prefers readers.
+#![allow(unsafe_code)] // pthread calls on memory in a segment
+
+use super::algorithm::{Algorithm, Outcome, Released, Waiting};
+use super::error::{LockError, check};
+use super::place::STATE_BYTES;
+use super::time::realtime;
+use nix::errno::Errno;
+use std::marker::PhantomData;
+use std::mem::{MaybeUninit, align_of, size_of};
+
+const _: () = assert!(size_of::<libc::pthread_rwlock_t>() <= STATE_BYTES && align_of::<libc::pthread_rwlock_t>() <= 8);
+
+unsafe extern "C" {
+    /// `pthread_rwlock_timedrdlock(3p)`, which `libc` does not name.
+    fn pthread_rwlock_timedrdlock(lock: *mut libc::pthread_rwlock_t, until: *const libc::timespec) -> libc::c_int;
+    /// `pthread_rwlock_timedwrlock(3p)`, which `libc` does not name.
+    fn pthread_rwlock_timedwrlock(lock: *mut libc::pthread_rwlock_t, until: *const libc::timespec) -> libc::c_int;
+}
+
+/// # Safety
+/// `at` points to [`STATE_BYTES`] writable bytes aligned to 8 that nobody else uses yet.
+pub(super) unsafe fn initialise(at: *mut u8) -> Result<(), LockError> {
+    let mut attributes = MaybeUninit::uninit();
+    let attr = attributes.as_mut_ptr();
+    // SAFETY: the first call initialises the attributes before the others read them, or this returns. `at` is writable,
+    // aligned, large enough (asserted above) and unshared: the caller's promise.
+    unsafe {
+        check("pthread_rwlockattr_init", libc::pthread_rwlockattr_init(attr))?;
+        let shared = libc::pthread_rwlockattr_setpshared(attr, libc::PTHREAD_PROCESS_SHARED);
+        check("pthread_rwlockattr_setpshared", shared)?;
+        check("pthread_rwlock_init", libc::pthread_rwlock_init(at.cast(), attr))?;
+        check("pthread_rwlockattr_destroy", libc::pthread_rwlockattr_destroy(attr))
+    }
+}
+
+/// A reader-writer lock in a segment, as one worker uses it.
+pub(super) struct PthreadRwlock<'a> {
+    /// Initialised and mapped for `'a`: the caller of [`PthreadRwlock::at`] upholds it. Changed by pthread calls alone.
+    lock: *mut libc::pthread_rwlock_t,
+    /// Whether this worker holds it, and then whether as a reader: releasing what is not held is undefined behaviour.
+    held: Option<bool>,
+    mapping: PhantomData<&'a ()>,
+}
+
+impl PthreadRwlock<'_> {
+    /// # Safety
+    /// `at` was given to [`initialise`] by any process, stays mapped for `'a`, and is changed by pthread calls alone.
+    pub(super) unsafe fn at<'a>(at: *mut u8) -> PthreadRwlock<'a> {
+        PthreadRwlock { lock: at.cast(), held: None, mapping: PhantomData }
+    }
+
+    fn check_out(&self) -> Result<(), LockError> {
+        if self.held.is_none() { Ok(()) } else { Err(LockError::HeldAlready) }
+    }
+
+    fn outcome(&mut self, call: &'static str, shared: bool, code: libc::c_int) -> Result<Outcome, LockError> {
+        match code {
+            0 => {
+                self.held = Some(shared);
+                Ok(Outcome::Owned)
+            }
+            libc::EBUSY | libc::ETIMEDOUT => Ok(Outcome::Busy),
+            code => Err(LockError::Call { call, errno: Errno::from_raw(code) }),
+        }
+    }
+}
+
+impl Algorithm for PthreadRwlock<'_> {
+    fn attempt(&mut self, shared: bool) -> Result<Outcome, LockError> {
+        self.check_out()?;
+        // SAFETY: mapped and initialised: the field's promise.
+        unsafe {
+            if shared {
+                self.outcome("pthread_rwlock_tryrdlock", shared, libc::pthread_rwlock_tryrdlock(self.lock))
+            } else {
+                self.outcome("pthread_rwlock_trywrlock", shared, libc::pthread_rwlock_trywrlock(self.lock))
+            }
+        }
+    }
+
+    fn wait(&mut self, shared: bool, waiting: &mut Waiting<'_>) -> Result<Outcome, LockError> {
+        let Some(deadline) = waiting.deadline else { return self.acquire_plain(shared, waiting) };
+        self.check_out()?;
+        let until = realtime(deadline);
+        // SAFETY: mapped and initialised: the field's promise; `until` lives through the call.
+        unsafe {
+            if shared {
+                let code = pthread_rwlock_timedrdlock(self.lock, &raw const until);
+                self.outcome("pthread_rwlock_timedrdlock", shared, code)
+            } else {
+                let code = pthread_rwlock_timedwrlock(self.lock, &raw const until);
+                self.outcome("pthread_rwlock_timedwrlock", shared, code)
+            }
+        }
+    }
+
+    fn acquire_plain(&mut self, shared: bool, _waiting: &mut Waiting<'_>) -> Result<Outcome, LockError> {
+        self.check_out()?;
+        // SAFETY: mapped and initialised: the field's promise; blocking keeps the mapping, since `'a` ends later.
+        unsafe {
+            if shared {
+                self.outcome("pthread_rwlock_rdlock", shared, libc::pthread_rwlock_rdlock(self.lock))
+            } else {
+                self.outcome("pthread_rwlock_wrlock", shared, libc::pthread_rwlock_wrlock(self.lock))
+            }
+        }
+    }
+
+    fn release(&mut self, shared: bool, _waiting: &mut Waiting<'_>) -> Result<Released, LockError> {
+        if self.held != Some(shared) {
+            return Err(LockError::NotHeld);
+        }
+        self.held = None;
+        // SAFETY: mapped and initialised: the field's promise; held by this worker, as just checked.
+        check("pthread_rwlock_unlock", unsafe { libc::pthread_rwlock_unlock(self.lock) })?;
+        Ok(Released::Done)
+    }
+}
