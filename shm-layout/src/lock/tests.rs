@@ -1,1 +1,438 @@
-//! x
+//! Every kind of lock, used in one process; `processes.rs` has the tests with several.
+#![allow(unsafe_code)] // locks in memory of the tests' own
+
+mod processes;
+
+use super::*;
+use std::cell::UnsafeCell;
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::thread::scope;
+
+const SLOTS: u32 = 3;
+
+/// Memory for one lock, as a segment has it.
+#[repr(C, align(128))]
+struct Memory {
+    lock: UnsafeCell<[u8; 128]>,
+    nodes: UnsafeCell<[[u8; 128]; SLOTS as usize + 1]>,
+}
+
+// SAFETY: after `made`, only locks use the bytes, as one process's threads and another's do: by calls made for that and
+// by atomics.
+unsafe impl Sync for Memory {}
+
+impl Memory {
+    fn place(&self) -> LockPlace {
+        LockPlace { at: self.lock.get().cast(), nodes: self.nodes.get().cast(), slots: SLOTS }
+    }
+}
+
+fn made(kind: LockKind) -> Box<Memory> {
+    // Not zero: a lock is made wherever it is put.
+    let memory = Memory { lock: UnsafeCell::new([0xa5; 128]), nodes: UnsafeCell::new([[0xa5; 128]; 4]) };
+    let memory = Box::new(memory);
+    // SAFETY: large enough, aligned to 128, and nobody else knows it yet.
+    unsafe { initialise(memory.place(), kind).unwrap() };
+    memory
+}
+
+fn lock(memory: &Memory, kind: LockKind, worker: u32) -> SharedLock<'_> {
+    // SAFETY: made by `made` with this kind, borrowed for as long as the lock, and no test makes two for one worker.
+    unsafe { SharedLock::new(memory.place(), kind, worker) }
+}
+
+fn never() -> bool {
+    false
+}
+
+fn take(lock: &mut SharedLock<'_>) -> Acquired {
+    match lock.try_acquire(false).unwrap() {
+        Attempt::Acquired(acquired) => acquired,
+        Attempt::Contended => panic!("held by another"),
+    }
+}
+
+fn give(lock: &mut SharedLock<'_>) {
+    assert_eq!(lock.release(false, &never), Ok(Released::Done));
+}
+
+fn wait(lock: &mut SharedLock<'_>) -> Acquired {
+    lock.acquire(false, &mut Effort::default(), &never).unwrap()
+}
+
+#[test]
+fn handoffs_runs_and_the_runs_that_they_end_are_told_by_every_kind() {
+    for kind in LockKind::ALL {
+        let memory = made(kind);
+        let mut locks = [0, 1].map(|worker| lock(&memory, kind, worker));
+        let told = [0, 0, 1, 1, 1, 0].map(|worker: usize| {
+            let acquired = take(&mut locks[worker]);
+            give(&mut locks[worker]);
+            assert!(!acquired.owner_died);
+            (acquired.handoff, acquired.run, acquired.ended_run)
+        });
+        let expected = [(false, 1, 0), (false, 2, 0), (true, 1, 2), (false, 2, 0), (false, 3, 0), (true, 1, 3)];
+        assert_eq!(told, expected, "{kind:?}");
+    }
+}
+
+fn await_true(word: &AtomicBool) {
+    while !word.load(Ordering::Acquire) {
+        std::thread::yield_now();
+    }
+}
+
+/// Sets a word when dropped, also by a panic.
+struct Sets<'a>(&'a AtomicBool);
+
+impl Drop for Sets<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
+/// Runs `body` with a lock of worker 1, while worker 0 holds it: on a thread of its own, as some kinds know their owner
+/// by it. What the body drops lets the owner release.
+fn while_held<T>(memory: &Memory, kind: LockKind, body: impl FnOnce(SharedLock<'_>, Sets<'_>) -> T) -> T {
+    let (held, release) = (AtomicBool::new(false), AtomicBool::new(false));
+    scope(|scope| {
+        scope.spawn(|| {
+            let mut mine = lock(memory, kind, 0);
+            take(&mut mine);
+            held.store(true, Ordering::Release);
+            await_true(&release);
+            give(&mut mine);
+        });
+        let release = Sets(&release);
+        await_true(&held);
+        body(lock(memory, kind, 1), release)
+    })
+}
+
+#[test]
+fn a_first_attempt_on_a_held_lock_is_contended_and_the_wait_ends_with_the_release() {
+    for kind in LockKind::ALL {
+        while_held(&made(kind), kind, |mut other, release| {
+            assert_eq!(other.try_acquire(false), Ok(Attempt::Contended), "{kind:?}");
+            drop(release);
+            let acquired = wait(&mut other);
+            assert!(acquired.handoff && acquired.ended_run == 1, "{kind:?}: {acquired:?}");
+            give(&mut other);
+        });
+    }
+}
+
+/// What compiled code does where the lock is free, and what it tells the hook where it is not.
+struct Compiled<'a> {
+    lock: SharedLock<'a>,
+    place: LockPlace,
+}
+
+impl Compiled<'_> {
+    fn word(&self, offset: usize) -> &AtomicU32 {
+        // SAFETY: inside the lock and aligned; a word of the lab's own kinds, which all touch as an atomic.
+        unsafe { &*self.place.at.add(offset).cast() }
+    }
+
+    /// What the hook is to be told; `None` where it is owned.
+    fn attempt(&self, fast: FastPath) -> Option<i64> {
+        match fast {
+            FastPath::Word | FastPath::FutexWord => {
+                self.word(0).compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).err().map(i64::from)
+            }
+            FastPath::Ticket => {
+                let ticket = self.word(0).fetch_add(1, Ordering::Relaxed);
+                (self.word(4).load(Ordering::Acquire) != ticket).then(|| ticket.into())
+            }
+            FastPath::Calls { try_acquire, .. } => {
+                // SAFETY: such a lock lies there, made and mapped.
+                let code = unsafe { try_acquire(self.place.at.cast::<c_void>()) };
+                (code != 0).then(|| code.into())
+            }
+            FastPath::Hooks => panic!("nothing for compiled code to do"),
+        }
+    }
+
+    fn release(&mut self, fast: FastPath) {
+        let told = match fast {
+            FastPath::Word => {
+                self.word(0).store(0, Ordering::Release);
+                None
+            }
+            FastPath::FutexWord => Some(self.word(0).swap(0, Ordering::Release)).filter(|&was| was != 1).map(i64::from),
+            FastPath::Ticket => {
+                let served = self.word(4).load(Ordering::Relaxed);
+                self.word(4).store(served.wrapping_add(1), Ordering::Release);
+                None
+            }
+            FastPath::Calls { release, .. } => {
+                // SAFETY: as in `attempt`.
+                let code = unsafe { release(self.place.at.cast::<c_void>()) };
+                (code != 0).then(|| code.into())
+            }
+            FastPath::Hooks => panic!("nothing for compiled code to do"),
+        };
+        if let Some(told) = told {
+            self.lock.release_after(told).unwrap();
+        }
+    }
+}
+
+fn has_fast_path(kind: LockKind) -> bool {
+    !matches!(fast_path(kind), FastPath::Hooks)
+}
+
+#[test]
+fn compiled_code_and_hooks_exclude_each_other() {
+    const PASSES: u64 = 20_000;
+    for kind in LockKind::ALL.into_iter().filter(|&kind| has_fast_path(kind)) {
+        let (memory, count, fast) = (made(kind), AtomicU64::new(0), fast_path(kind));
+        // Relaxed, and apart: what makes this exact is the lock.
+        let bump = || count.store(count.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        scope(|scope| {
+            scope.spawn(|| {
+                let mut compiled = Compiled { lock: lock(&memory, kind, 0), place: memory.place() };
+                for _ in 0..PASSES {
+                    if let Some(told) = compiled.attempt(fast) {
+                        compiled.lock.acquire_after(told, &mut Effort::default(), &never).unwrap();
+                    }
+                    bump();
+                    compiled.release(fast);
+                }
+            });
+            let mut other = lock(&memory, kind, 1);
+            for _ in 0..PASSES {
+                other.acquire_plain(false, &mut Effort::default(), &never).unwrap();
+                bump();
+                give(&mut other);
+            }
+        });
+        assert_eq!(count.load(Ordering::Relaxed), 2 * PASSES, "{kind:?}");
+    }
+}
+
+#[test]
+fn what_compiled_code_tells_is_taken_for_what_it_is() {
+    let told = |kind, first| {
+        let memory = made(kind);
+        lock(&memory, kind, 0).settle(first)
+    };
+    for kind in LockKind::ALL {
+        if !has_fast_path(kind) {
+            assert_eq!(told(kind, 1), Err(LockError::NoFastPath), "{kind:?}");
+            continue;
+        }
+        let busy = if kind == LockKind::Semaphore { -1 } else { i64::from(libc::EBUSY) };
+        assert_eq!(told(kind, busy), Ok(Attempt::Contended), "{kind:?}");
+    }
+    let refused = told(LockKind::PthreadRobust, libc::ENOTRECOVERABLE.into());
+    let call = "pthread_mutex_trylock";
+    assert_eq!(refused, Err(LockError::Call { call, errno: nix::errno::Errno::ENOTRECOVERABLE }));
+}
+
+#[test]
+fn a_wait_that_ends_at_a_time_leaves_the_lock_as_it_was() {
+    let timeout = Duration::from_millis(5);
+    for kind in LockKind::ALL {
+        let memory = made(kind);
+        if !kind.times_out() {
+            let refused = lock(&memory, kind, 0).acquire_until(false, timeout, &mut Effort::default(), &never);
+            assert_eq!(refused, Err(LockError::NoTimeout { kind: kind.name() }));
+            continue;
+        }
+        while_held(&memory, kind, |mut other, release| {
+            let mut until = |shared| other.acquire_until(shared, timeout, &mut Effort::default(), &never);
+            for shared in [false, true] {
+                let begun = Instant::now();
+                assert_eq!(until(shared), Ok(None), "{kind:?}");
+                // The clock of the C library's calls may be slewed against this one.
+                assert!(begun.elapsed() > timeout / 2, "{kind:?}: {:?}", begun.elapsed());
+            }
+            drop(release);
+            let acquired = other.acquire_until(false, Duration::MAX, &mut Effort::default(), &never).unwrap();
+            assert!(acquired.is_some_and(|acquired| acquired.handoff), "{kind:?}: {acquired:?}");
+            give(&mut other);
+        });
+    }
+}
+
+/// The kinds whose waiting is the lab's own: these ask whether to give up.
+fn waits_by_itself(kind: LockKind) -> bool {
+    !kind.is_tried_first()
+}
+
+#[test]
+fn a_waiter_of_the_lab_s_own_kinds_gives_up_when_told() {
+    for kind in LockKind::ALL.into_iter().filter(|&kind| waits_by_itself(kind)) {
+        while_held(&made(kind), kind, |mut other, _release| {
+            assert_eq!(other.try_acquire(false), Ok(Attempt::Contended));
+            let asked = std::cell::Cell::new(0);
+            let stop = || asked.replace(asked.get() + 1) == 2;
+            let mut effort = Effort::default();
+            assert_eq!(other.acquire(false, &mut effort, &stop), Err(LockError::Abandoned), "{kind:?}");
+            assert_eq!(asked.get(), 3, "{kind:?}");
+            let counted = if kind == LockKind::Futex { effort.futex_waits } else { effort.spins };
+            assert!(counted >= 2, "{kind:?}: {effort:?}");
+            assert_eq!(effort.spins == 0, kind == LockKind::Futex, "{kind:?}: {effort:?}");
+        });
+    }
+}
+
+/// The kinds that cannot know: their locks record no owner, and compiled code may have acquired them.
+fn tells_nothing(kind: LockKind) -> bool {
+    matches!(kind, LockKind::Pthread | LockKind::PthreadAdaptive | LockKind::PthreadSpin)
+}
+
+#[test]
+fn releasing_what_is_not_held_is_refused_where_the_kind_can_tell() {
+    for kind in LockKind::ALL.into_iter().filter(|&kind| !tells_nothing(kind)) {
+        let memory = made(kind);
+        let mut mine = lock(&memory, kind, 0);
+        assert_eq!(mine.release(false, &never), Err(LockError::NotHeld), "{kind:?}");
+        take(&mut mine);
+        give(&mut mine);
+        assert_eq!(mine.release(false, &never), Err(LockError::NotHeld), "{kind:?}");
+        take(&mut mine);
+        assert_eq!(lock(&memory, kind, 1).try_acquire(false), Ok(Attempt::Contended), "{kind:?}: still excludes");
+    }
+}
+
+/// The kinds of which no part is compiled code's keep where their worker stands.
+#[test]
+fn acquiring_twice_or_releasing_the_other_part_is_refused_by_kinds_that_hooks_do() {
+    for kind in LockKind::ALL.into_iter().filter(|&kind| !has_fast_path(kind)) {
+        let memory = made(kind);
+        let mut mine = lock(&memory, kind, 0);
+        take(&mut mine);
+        assert_eq!(mine.try_acquire(false), Err(LockError::HeldAlready), "{kind:?}");
+        assert_eq!(mine.acquire(false, &mut Effort::default(), &never), Err(LockError::HeldAlready), "{kind:?}");
+        if kind.shares_readers() {
+            assert_eq!(mine.release(true, &never), Err(LockError::NotHeld), "{kind:?}");
+        }
+        give(&mut mine);
+    }
+}
+
+#[test]
+fn readers_share_keep_writers_out_of_a_reader_writer_lock_and_leave_no_record() {
+    let kind = LockKind::PthreadRwlock;
+    let memory = made(kind);
+    let [mut first, mut second, mut writer] = [0, 1, 2].map(|worker| lock(&memory, kind, worker));
+    take(&mut writer);
+    give(&mut writer);
+    let reading = Attempt::Acquired(Acquired::default());
+    assert_eq!((first.try_acquire(true), second.try_acquire(true)), (Ok(reading), Ok(reading)));
+    assert_eq!(writer.try_acquire(false), Ok(Attempt::Contended));
+    for reader in [&mut first, &mut second] {
+        assert_eq!(reader.release(true, &never), Ok(Released::Done));
+    }
+    let acquired = take(&mut writer);
+    assert_eq!((acquired.handoff, acquired.run), (false, 2), "readers are no owners");
+}
+
+#[test]
+fn a_sequence_lock_s_reader_reads_again_after_a_writer_and_keeps_none_out() {
+    let kind = LockKind::Seqlock;
+    let memory = made(kind);
+    let [mut reader, mut writer] = [0, 1].map(|worker| lock(&memory, kind, worker));
+    let reading = Ok(Attempt::Acquired(Acquired::default()));
+    assert_eq!(reader.try_acquire(true), reading);
+    assert_eq!(reader.release(true, &never), Ok(Released::Done));
+    assert_eq!(reader.try_acquire(true), reading);
+    take(&mut writer);
+    assert_eq!(reader.release(true, &never), Ok(Released::ReadAgain), "a writer is inside");
+    assert_eq!(reader.try_acquire(true), Ok(Attempt::Contended));
+    give(&mut writer);
+    assert_eq!(reader.try_acquire(true), reading);
+    take(&mut writer);
+    give(&mut writer);
+    assert_eq!(reader.release(true, &never), Ok(Released::ReadAgain), "a writer was inside");
+}
+
+#[test]
+fn kinds_without_readers_take_a_reader_for_an_owner() {
+    for kind in LockKind::ALL.into_iter().filter(|kind| !kind.shares_readers()) {
+        let memory = made(kind);
+        let mut mine = lock(&memory, kind, 0);
+        let Ok(Attempt::Acquired(acquired)) = mine.try_acquire(true) else { panic!("{kind:?}") };
+        assert_eq!(acquired.run, 1, "{kind:?}");
+        assert_eq!(lock(&memory, kind, 1).try_acquire(true), Ok(Attempt::Contended), "{kind:?}");
+        assert_eq!(mine.release(true, &never), Ok(Released::Done), "{kind:?}");
+    }
+}
+
+/// A worker that was killed between entering the queue and writing itself into its predecessor's node.
+#[test]
+fn an_mcs_owner_whose_successor_never_comes_gives_up_when_told() {
+    let memory = made(LockKind::Mcs);
+    let mut mine = lock(&memory, LockKind::Mcs, 0);
+    take(&mut mine);
+    // SAFETY: the tail is the lock's first word, an atomic to all.
+    let tail = unsafe { &*memory.place().at.cast::<AtomicU32>() };
+    assert_eq!(tail.swap(3, Ordering::AcqRel), 1);
+    assert_eq!(mine.release(false, &|| true), Err(LockError::Abandoned));
+}
+
+#[test]
+fn a_queue_that_names_a_node_that_is_not_there_is_refused() {
+    for (kind, name) in [(LockKind::Mcs, SLOTS + 2), (LockKind::Mcs, u32::MAX), (LockKind::Clh, 0), (LockKind::Clh, 9)]
+    {
+        let memory = made(kind);
+        // SAFETY: the tail is the lock's first word, an atomic to all.
+        let tail = unsafe { &*memory.place().at.cast::<AtomicU32>() };
+        tail.store(name, Ordering::Relaxed);
+        let refused = lock(&memory, kind, 0).try_acquire(false);
+        assert_eq!(refused, Err(LockError::Corrupt { word: "tail", found: name }), "{kind:?}");
+    }
+}
+
+#[test]
+fn tickets_wrap_round() {
+    let memory = made(LockKind::Ticket);
+    for offset in [0, 4] {
+        // SAFETY: the lock's two counters, atomics to all.
+        unsafe { &*memory.place().at.add(offset).cast::<AtomicU32>() }.store(u32::MAX, Ordering::Relaxed);
+    }
+    let mut mine = lock(&memory, LockKind::Ticket, 0);
+    for _ in 0..3 {
+        take(&mut mine);
+        give(&mut mine);
+    }
+}
+
+#[test]
+fn an_owner_that_dies_is_reported_once_and_a_robust_lock_goes_on() {
+    let kind = LockKind::PthreadRobust;
+    let memory = made(kind);
+    // A thread that ends holding it; `processes.rs` kills a process.
+    scope(|scope| {
+        // Joined: a scope ends before the kernel has ended its threads, and it is the kernel that marks the lock.
+        scope.spawn(|| take(&mut lock(&memory, kind, 0))).join().unwrap();
+    });
+    let mut next = lock(&memory, kind, 1);
+    let after = wait(&mut next);
+    assert!(after.owner_died && after.handoff && after.ended_run == 1, "{after:?}");
+    give(&mut next);
+    assert!(!take(&mut next).owner_died);
+    give(&mut next);
+}
+
+/// The same where compiled code's own attempt found out.
+#[test]
+fn a_dead_owner_that_compiled_code_finds_is_reported_without_a_wait() {
+    let kind = LockKind::PthreadRobust;
+    let memory = made(kind);
+    scope(|scope| {
+        // Joined: a scope ends before the kernel has ended its threads, and it is the kernel that marks the lock.
+        scope.spawn(|| take(&mut lock(&memory, kind, 0))).join().unwrap();
+    });
+    let mut next = Compiled { lock: lock(&memory, kind, 1), place: memory.place() };
+    let told = next.attempt(fast_path(kind));
+    assert_eq!(told, Some(libc::EOWNERDEAD.into()));
+    let Ok(Attempt::Acquired(acquired)) = next.lock.settle(libc::EOWNERDEAD.into()) else { panic!("not acquired") };
+    assert!(acquired.owner_died);
+    next.release(fast_path(kind));
+    assert_eq!(next.attempt(fast_path(kind)), None);
+    next.release(fast_path(kind));
+}

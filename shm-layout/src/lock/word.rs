@@ -64,9 +64,8 @@ impl Word for AtomicU32 {
         // Without FUTEX_PRIVATE_FLAG: the waker has another address space, and the kernel finds the sleeper by the
         // page's identity (futex(2)).
         // SAFETY: the kernel reads an aligned u32 that `self` borrows, and a timespec that lives through the call.
-        let code = unsafe {
-            libc::syscall(libc::SYS_futex, self.as_ptr(), libc::FUTEX_WAIT, expected, &raw const at_most)
-        };
+        let code =
+            unsafe { libc::syscall(libc::SYS_futex, self.as_ptr(), libc::FUTEX_WAIT, expected, &raw const at_most) };
         match Errno::result(code) {
             Ok(_) | Err(Errno::ETIMEDOUT | Errno::EINTR) => Ok(true),
             Err(Errno::EAGAIN) => Ok(false),
