@@ -41,6 +41,8 @@ struct Modelled<const KEPT: u8> {
 #[derive(Default)]
 struct Turns {
     newest: u32,
+    /// Whether it was ever exchanged.
+    exchanged: bool,
     waiting: Vec<loom::thread::Thread>,
 }
 
@@ -68,12 +70,18 @@ impl<const KEPT: u8> Word for Modelled<KEPT> {
     }
 
     fn store(&self, value: u32, order: Ordering) {
-        // As an exchange: loom may order a plain store before exchanges that it let happen earlier, for ever where one
-        // spins on exchanges, which no processor does.
-        self.swap(value, order);
+        // As an exchange where others exchange: loom may order a plain store before exchanges that it let happen earlier,
+        // for ever where one spins on exchanges, which no processor does.
+        if self.turns.lock().unwrap().exchanged {
+            self.swap(value, order);
+        } else {
+            self.value.store(value, kept::<KEPT>(order));
+            self.now(value);
+        }
     }
 
     fn swap(&self, value: u32, order: Ordering) -> u32 {
+        self.turns.lock().unwrap().exchanged = true;
         let before = self.value.swap(value, kept::<KEPT>(order));
         self.now(value);
         before
