@@ -103,6 +103,7 @@ impl<'a> SharedLock<'a> {
     ///
     /// # Errors
     /// [`LockError`].
+    #[inline]
     pub fn try_acquire(&mut self, shared: bool) -> Result<Attempt, LockError> {
         let shared = self.is_shared(shared);
         let outcome = self.algorithm.attempt(shared)?;
@@ -197,6 +198,7 @@ impl<'a> SharedLock<'a> {
     ///
     /// # Errors
     /// [`LockError::NotHeld`] where the kind can tell; [`LockError::Abandoned`] where `stop` said so.
+    #[inline]
     pub fn release(&mut self, shared: bool, stop: &dyn Fn() -> bool) -> Result<Released, LockError> {
         let shared = self.is_shared(shared);
         self.algorithm.release(shared, &mut Waiting::new(&mut Effort::default(), stop, None))
@@ -210,10 +212,12 @@ impl<'a> SharedLock<'a> {
         self.algorithm.release_after(first)
     }
 
+    #[inline]
     fn is_shared(&self, asked: bool) -> bool {
         asked && self.kind.shares_readers()
     }
 
+    #[inline]
     fn attempted(&self, shared: bool, outcome: Outcome) -> Attempt {
         match outcome {
             Outcome::Busy => Attempt::Contended,
@@ -221,6 +225,7 @@ impl<'a> SharedLock<'a> {
         }
     }
 
+    #[inline]
     fn acquired(&self, shared: bool, owned: Outcome) -> Acquired {
         if shared { Acquired::default() } else { self.owner.note(self.worker, owned) }
     }
