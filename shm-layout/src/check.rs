@@ -137,14 +137,14 @@ mod tests {
     fn a_field_may_straddle_a_line_and_a_lock_may_not_lie_unaligned() {
         assert!(check_program(&access(Address::Fixed(61)), 2).is_ok());
         let mut bad = program(128);
-        for offset in [1, 4, 63, 68] {
+        for offset in [1, 4, 60, 63] {
             bad.locks[0].offset = offset;
             let refused = check_program(&bad, 2).unwrap_err();
             assert_eq!(refused, ProgramError::MisalignedLock { name: "m".into(), offset, align: 8 });
         }
-        bad.locks[0].offset = 88;
-        assert!(matches!(check_program(&bad, 2), Err(ProgramError::OutsideArea { offset: 88, bytes: 48, .. })));
-        bad.locks[0].offset = 80;
+        bad.locks[0].offset = 72;
+        assert!(matches!(check_program(&bad, 2), Err(ProgramError::OutsideArea { offset: 72, bytes: 64, .. })));
+        bad.locks[0].offset = 64;
         assert!(check_program(&bad, 2).is_ok());
     }
 
