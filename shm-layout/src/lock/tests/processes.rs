@@ -2,7 +2,7 @@
 //! which part it plays. Each maps the segment by its name, at an address of its own.
 
 use super::super::*;
-use super::never;
+use super::{never, passes};
 use crate::Segment;
 use crate::testing::{program, spec};
 use nix::sys::prctl::set_pdeathsig;
@@ -154,15 +154,6 @@ impl Drop for Children {
             let _ = child.kill();
             let _ = child.wait();
         }
-    }
-}
-
-/// Passes of each of `processes`. First come, first served among more processes than CPUs waits, at each handoff, until
-/// the scheduler brings the next one on.
-fn passes(kind: LockKind, processes: u32) -> u64 {
-    match kind {
-        LockKind::Ticket | LockKind::Mcs | LockKind::Clh if processes > 2 => 40,
-        _ => 20_000,
     }
 }
 
