@@ -112,8 +112,7 @@ fn period(context: &mut Context, table: &Table, role: &str, (after, window): (Na
         return Some(period);
     }
     let begins = if after.0 > 0 { format!(", of which the first {after} are over") } else { String::new() };
-    let what =
-        format!("role `{}` begins a pass each {period}, and the window is {window}{begins}", words::shown(role));
+    let what = format!("role `{}` begins a pass each {period}, and the window is {window}{begins}", words::shown(role));
     context.refuse(
         Problem::at(&node.place, what)
             .label("no second pass would begin within it")

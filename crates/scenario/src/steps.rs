@@ -281,7 +281,8 @@ impl<'a> StepReader<'a> {
         let Some(word) = self.peek() else { return Some(None) };
         if word.text == WORD {
             self.next += 1;
-            let why = "a shorter wait would be over before the clock could tell, a longer one would hold up the run's end";
+            let why =
+                "a shorter wait would be over before the clock could tell, a longer one would hold up the run's end";
             return self.duration(WORD, &format!("{verb} NAME {WORD} 1ms"), schema::TIMEOUT, why).map(Some);
         }
         match words::nearest(&word.text, &[WORD]) {

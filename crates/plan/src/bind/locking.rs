@@ -103,7 +103,8 @@ impl<'a> Pass<'a> {
         let (held, inner) = (&self.held[place], &self.held[place + 1..]);
         if held.shared != shared {
             let (as_taken, as_released) = if shared { ("owner", "reader") } else { ("reader", "owner") };
-            let why = format!("releases `{name}` as its {as_released}, but `{}` took it as its {as_taken}", held.step.text);
+            let why =
+                format!("releases `{name}` as its {as_released}, but `{}` took it as its {as_taken}", held.step.text);
             return self.refuse(step, &why, format!("write `{} {name}`", held.release()));
         }
         if let (true, Some(kept)) = (held.timed, inner.first()) {

@@ -93,13 +93,26 @@ fn what_a_timeout_skips_is_whole_sections() {
 #[test]
 fn a_sequence_locks_reader_does_what_bears_repeating() {
     for inside in [
-        "store x", "bump x", "add x", "swap x", "cas x", "post x", "flush x", "wait x", "touch heap", "lock n", "rlock n",
+        "store x",
+        "bump x",
+        "add x",
+        "swap x",
+        "cas x",
+        "post x",
+        "flush x",
+        "wait x",
+        "touch heap",
+        "lock n",
+        "rlock n",
     ] {
         let error = refusal_of(LockKind::Seqlock, &["rlock m", inside, "runlock m"]);
         assert_eq!(error.path, "role.worker.loop.1", "{error}");
         assert!(error.message.contains("of kind `seqlock` in arm `v`"), "{error}");
     }
-    assert_eq!(refusal_of(LockKind::Seqlock, &["lock n", "rlock m", "unlock n", "runlock m"]).path, "role.worker.loop.2");
+    assert_eq!(
+        refusal_of(LockKind::Seqlock, &["lock n", "rlock m", "unlock n", "runlock m"]).path,
+        "role.worker.loop.2"
+    );
     accepted(LockKind::PthreadRwlock, &["rlock m", "add x", "lock n", "unlock n", "runlock m"]);
     let harmless = ["rlock m", "load x", "work 9", "pause", "fence", "yield", "sleep 9", "every 3 load x", "runlock m"];
     accepted(LockKind::Seqlock, &harmless);
