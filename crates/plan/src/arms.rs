@@ -27,8 +27,8 @@ impl Plan {
     }
 
     /// The plan's arms, then its references, in the order in which results list them: `solo:ROLE` a role,
-    /// `unshared:VARIANT`, `control`, `plain`. All references derive from one arm: the first variant at the point of the
-    /// sweep with most workers among those that `can_run` says yes to; among all where it says yes to none.
+    /// `unshared:VARIANT`, `control`, `plain`. All references derive from one arm: the first variant at the point of
+    /// the sweep with most workers among those that `can_run` says yes to; among all where it says yes to none.
     ///
     /// # Errors
     /// [`BindError`] at path `measure.baselines` for a baseline that is asked for and applies to no role.

@@ -90,8 +90,8 @@ impl Refusal {
 ///
 /// # Errors
 /// [`BindError`] where the scenario's text is at fault: a CPU that is not there or not allowed, an element that does
-/// not exist, offsets that overlap, a pass that ends holding a lock, a wait that cannot time out, a baseline that cannot
-/// apply.
+/// not exist, offsets that overlap, a pass that ends holding a lock, a wait that cannot time out, a baseline that
+/// cannot apply.
 pub fn bind(plan: &Plan, topology: &Topology, seed: u64) -> Result<Bound, BindError> {
     let placeable = |arm: &Arm| count_workers(&arm.case).is_ok() && cpus::choose(&arm.case, topology).is_ok();
     let arms = plan.arms_with_references(placeable)?.into_iter().map(|arm| {

@@ -39,8 +39,8 @@ pub struct Program {
 const TOUCH_ALLOWED_NS: u64 = 50_000;
 
 impl Program {
-    /// The longest that one pass computes, sleeps, touches and waits for locks with a timeout by its own steps, over all
-    /// workers; other waiting comes on top. Deadlines add it: a pass that was begun in the window is finished.
+    /// The longest that one pass computes, sleeps, touches and waits for locks with a timeout by its own steps, over
+    /// all workers; other waiting comes on top. Deadlines add it: a pass that was begun in the window is finished.
     pub fn longest_pass(&self) -> Nanos {
         let length = |worker: &WorkerProgram| {
             let step = |op: &Op| match op.kind {

@@ -219,8 +219,8 @@ pub struct Role {
     pub cpus: CpuChoice,
     /// Threads of each of its processes, at least 1: all are workers, and share one address space.
     pub threads: u32,
-    /// With `rate`: the time from one pass's intended start to the next one's, for each worker. A pass that is late begins
-    /// at once, and its latency counts from the intended start. `None`: a closed loop.
+    /// With `rate`: the time from one pass's intended start to the next one's, for each worker. A pass that is late
+    /// begins at once, and its latency counts from the intended start. `None`: a closed loop.
     pub period: Option<Nanos>,
     /// Whether each pass's latency is recorded; [`bind`](crate::bind::bind) takes it as set beside a `period`.
     pub latency: bool,

@@ -82,8 +82,8 @@ pub const BUDGET: (Nanos, Nanos) = (Nanos(100_000_000), Nanos(86_400_000_000_000
 pub const WORK: (Nanos, Nanos) = (Nanos(0), Nanos(1_000_000_000));
 /// Bounds of `sleep`, for the same reason.
 pub const SLEEP: (Nanos, Nanos) = (Nanos(1), Nanos(1_000_000_000));
-/// Bounds of a lock's `timeout`: a shorter one ends before the clock could tell, a longer one would hold up the run's end
-/// as a long `sleep` would.
+/// Bounds of a lock's `timeout`: a shorter one ends before the clock could tell, a longer one would hold up the run's
+/// end as a long `sleep` would.
 pub const TIMEOUT: (Nanos, Nanos) = (Nanos(1_000), Nanos(1_000_000_000));
 /// Bounds of a fixed number of repetitions: one shows nothing of the spread but may be asked for; past ten thousand
 /// the drift of the machine outweighs what more of them could tell.

@@ -161,7 +161,8 @@ fn claims_on_who_leaves_no_figures_are_refused() {
     assert!(solo.contains("--> lab.toml:15:20\n") && solo.contains("it leaves no figures"), "{solo}");
 }
 
-/// Every kind binds with what it can do, and spinning ones also where workers share CPUs: the run tells what that costs.
+/// Every kind binds with what it can do, and spinning ones also where workers share CPUs: the run tells what that
+/// costs.
 #[test]
 fn every_kind_is_accepted_with_what_it_can_do() {
     for kind in plan::LockKind::ALL {

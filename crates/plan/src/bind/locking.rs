@@ -1,5 +1,5 @@
-//! Whether a pass gives back what it takes, in each way in which it can end: each lock taken once and released as it was
-//! taken, none held at the pass's end, nothing lost where a wait times out or a reader has to read again.
+//! Whether a pass gives back what it takes, in each way in which it can end: each lock taken once and released as it
+//! was taken, none held at the pass's end, nothing lost where a wait times out or a reader has to read again.
 
 #[cfg(test)]
 mod tests;
@@ -140,8 +140,8 @@ impl<'a> Pass<'a> {
         };
         let name = &self.lock(reader.lock).name;
         let why = format!(
-            "{why} between `{}` and `runlock {name}`; `{name}` is of kind `seqlock` in arm `{}`, whose readers repeat what \
-             stands there when a writer came in between",
+            "{why} between `{}` and `runlock {name}`; `{name}` is of kind `seqlock` in arm `{}`, whose readers repeat \
+             what stands there when a writer came in between",
             reader.step.text, self.arm.name
         );
         self.refuse(step, &why, format!("put it behind `runlock {name}`, take `lock {name}`, or use `pthread-rwlock`"))

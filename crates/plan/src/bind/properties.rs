@@ -168,7 +168,8 @@ fn layout_names_who_touches(arm: &Arm, program: &Program) -> Result<(), TestCase
     Ok(())
 }
 
-/// What a worker takes it releases in the same pass and the same way, and it waits with a timeout only where that works.
+/// What a worker takes it releases in the same pass and the same way, and it waits with a timeout only where that
+/// works.
 fn locks_are_given_back(program: &Program) -> Result<(), TestCaseError> {
     for worker in &program.workers {
         let mut held = None;
