@@ -40,8 +40,10 @@ fn verb(kind: &OpKind) -> &'static str {
         OpKind::Post { .. } => "post",
         OpKind::Wait { .. } => "wait",
         OpKind::Flush { .. } => "flush",
-        OpKind::Lock { .. } => "lock",
-        OpKind::Unlock { .. } => "unlock",
+        OpKind::Lock { shared: false, .. } => "lock",
+        OpKind::Lock { shared: true, .. } => "rlock",
+        OpKind::Unlock { shared: false, .. } => "unlock",
+        OpKind::Unlock { shared: true, .. } => "runlock",
         OpKind::Work(_) => "work",
         OpKind::Pause => "pause",
         OpKind::Fence => "fence",
@@ -116,6 +118,8 @@ fn every_operation() -> Vec<OpKind> {
     let mut all: Vec<OpKind> = vec![
         OpKind::Lock { lock: 1, shared: false, timeout: None },
         OpKind::Unlock { lock: 1, shared: false },
+        OpKind::Lock { lock: 2, shared: true, timeout: None },
+        OpKind::Unlock { lock: 2, shared: true },
         OpKind::Work(Nanos(100)),
         OpKind::Work(Nanos(1)),
         OpKind::Pause,
@@ -123,6 +127,7 @@ fn every_operation() -> Vec<OpKind> {
         OpKind::Yield,
         OpKind::Sleep(Nanos(1_000_000)),
         OpKind::Touch { region: 2 },
+        OpKind::Die,
     ];
     all.extend(addresses().map(|at| OpKind::Flush { at }));
     for width in WIDTHS {
@@ -194,12 +199,12 @@ fn any_operation() -> impl Strategy<Value = OpKind> {
         2 => word().prop_map(|(width, at)| OpKind::Post { width, at }),
         2 => word().prop_map(|(width, at)| OpKind::Wait { width, at }),
         1 => any_address().prop_map(|at| OpKind::Flush { at }),
-        1 => (0u32..4).prop_map(|lock| OpKind::Lock { lock, shared: false, timeout: None }),
-        1 => (0u32..4).prop_map(|lock| OpKind::Unlock { lock, shared: false }),
+        1 => (0u32..4, any::<bool>()).prop_map(|(lock, shared)| OpKind::Lock { lock, shared, timeout: None }),
+        1 => (0u32..4, any::<bool>()).prop_map(|(lock, shared)| OpKind::Unlock { lock, shared }),
         1 => (0u64..500).prop_map(|ns| OpKind::Work(Nanos(ns))),
         1 => (0u64..500).prop_map(|ns| OpKind::Sleep(Nanos(ns))),
         1 => (0u32..4).prop_map(|region| OpKind::Touch { region }),
-        1 => prop::sample::select(vec![OpKind::Pause, OpKind::Fence, OpKind::Yield]),
+        1 => prop::sample::select(vec![OpKind::Pause, OpKind::Fence, OpKind::Yield, OpKind::Die]),
     ]
 }
 

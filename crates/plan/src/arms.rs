@@ -1,8 +1,7 @@
 //! Which arms a plan runs: the variants that are kept, and the references that say what sharing cost.
 
 use crate::bind::BindError;
-use crate::scenario::{Arm, ArmKind, Baseline, Case, Plan};
-use crate::step::{Action, Step};
+use crate::scenario::{Arm, ArmKind, Baseline, Plan};
 
 impl Plan {
     /// The same plan with these variants alone, in the plan's order. Claims stay as they are, also those that name an
@@ -28,8 +27,8 @@ impl Plan {
     }
 
     /// The plan's arms, then its references, in the order in which results list them: `solo:ROLE` a role,
-    /// `unshared:VARIANT`, `control`, `plain`. All references derive from one arm: the first variant at the point of the sweep
-    /// with most workers among those that `can_run` says yes to; among all where it says yes to none.
+    /// `unshared:VARIANT`, `control`, `plain`. All references derive from one arm: the first variant at the point of
+    /// the sweep with most workers among those that `can_run` says yes to; among all where it says yes to none.
     ///
     /// # Errors
     /// [`BindError`] at path `measure.baselines` for a baseline that is asked for and applies to no role.
@@ -61,11 +60,15 @@ impl Plan {
         let alone = case.worker_count() == 1;
         let roles = case.roles.iter().enumerate();
         let arms: Vec<Arm> = roles
-            .filter(|(role, _)| !alone && !waits(case, *role))
+            .filter(|(_, role)| !alone && !role.waits() && !role.dies())
             .map(|(role, r)| derived(reference, format!("solo:{}", r.name), ArmKind::Solo { role }))
             .collect();
         if arms.is_empty() && self.measure.baselines.is_some() {
-            let why = if alone { "the arm has one worker, which is alone already" } else { "every role waits" };
+            let why = if alone {
+                "the arm has one worker, which is alone already"
+            } else {
+                "every role waits for another, or ends its own process"
+            };
             return Err(refused("solo", why));
         }
         Ok(arms)
@@ -76,9 +79,8 @@ impl Plan {
             return Ok(None);
         }
         let case = &reference.case;
-        let waiter = (0..case.roles.len()).find(|role| waits(case, *role));
-        let why = match waiter {
-            Some(role) => format!("role `{}` waits for another's post, which a copy never sees", case.roles[role].name),
+        let why = match case.roles.iter().find(|role| role.waits()) {
+            Some(role) => format!("role `{}` waits for another's post, which a copy never sees", role.name),
             None if case.worker_count() == 1 => "the arm has one worker, which shares nothing".to_owned(),
             None => {
                 let name = format!("unshared:{}", reference.variant);
@@ -89,13 +91,7 @@ impl Plan {
     }
 
     fn plain_arm(&self, reference: &Arm) -> Result<Option<Arm>, BindError> {
-        let takes = |lock: usize| {
-            let steps = reference.case.roles.iter().flat_map(|role| &role.steps);
-            let is = |step: &Step| matches!(step.action, Action::Lock { lock: l, .. } if l == lock);
-            steps.into_iter().any(is)
-        };
-        let mut locks = reference.case.locks.iter().enumerate();
-        match locks.any(|(index, lock)| lock.kind.is_tried_first() && takes(index)) {
+        match reference.case.tries_first() {
             _ if !self.wants(Baseline::Plain) => Ok(None),
             true => Ok(Some(derived(reference, "plain".to_owned(), ArmKind::Plain))),
             false if self.measure.baselines.is_some() => {
@@ -122,10 +118,6 @@ impl Plan {
 
 fn derived(reference: &Arm, name: String, kind: ArmKind) -> Arm {
     Arm { name, kind, ..reference.clone() }
-}
-
-fn waits(case: &Case, role: usize) -> bool {
-    case.roles[role].steps.iter().any(|step| matches!(step.action, Action::Wait(_)))
 }
 
 fn refused(baseline: &str, why: &str) -> BindError {
@@ -228,6 +220,35 @@ mod tests {
         assert_eq!(names(&plan), ["packed", "unshared:packed", "control"]);
         plan.measure.baselines = Some(Vec::new());
         assert_eq!(names(&plan), ["packed", "control"]);
+    }
+
+    #[test]
+    fn the_plain_arm_is_made_where_a_lock_is_tried_first() {
+        use crate::lock::LockKind;
+        let taking = |kind| {
+            let scene = Scene::new().lock("idle", None).lock_of("m", kind);
+            plan_of(vec![scene.role("taker", 2, &["lock m", "unlock m"]).arm("v")])
+        };
+        for kind in LockKind::ALL {
+            let mut plan = taking(kind);
+            let has_plain = names(&plan).last().is_some_and(|name| name == "plain");
+            assert_eq!(has_plain, kind.is_tried_first(), "{}", kind.name());
+            plan.measure.baselines = Some(vec![Baseline::Plain]);
+            match plan.arms_with_references(|_| true) {
+                Ok(arms) => assert_eq!(arms.last().unwrap().kind, ArmKind::Plain),
+                Err(error) => assert!(!kind.is_tried_first() && error.path == "measure.baselines", "{error}"),
+            }
+        }
+        let mut plan = taking(LockKind::Pthread);
+        plan.measure.baselines = Some(Vec::new());
+        assert_eq!(names(&plan), ["v", "control"]);
+    }
+
+    #[test]
+    fn a_role_that_ends_its_process_has_no_solo_arm() {
+        let scene = Scene::new().lock("m", None).role("taker", 1, &["lock m", "unlock m"]).role("dier", 1, &["die"]);
+        let plan = plan_of(vec![scene.arm("v")]);
+        assert_eq!(names(&plan), ["v", "solo:taker", "unshared:v", "control", "plain"]);
     }
 
     #[test]

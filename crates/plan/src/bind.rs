@@ -2,6 +2,7 @@
 
 mod accesses;
 mod cpus;
+mod dying;
 mod elements;
 mod locking;
 mod memory;
@@ -89,11 +90,12 @@ impl Refusal {
 ///
 /// # Errors
 /// [`BindError`] where the scenario's text is at fault: a CPU that is not there or not allowed, an element that does
-/// not exist, offsets that overlap, a pass that ends holding a lock, a baseline that cannot apply.
+/// not exist, offsets that overlap, a pass that ends holding a lock, a wait that cannot time out, a baseline that
+/// cannot apply.
 pub fn bind(plan: &Plan, topology: &Topology, seed: u64) -> Result<Bound, BindError> {
     let placeable = |arm: &Arm| count_workers(&arm.case).is_ok() && cpus::choose(&arm.case, topology).is_ok();
     let arms = plan.arms_with_references(placeable)?.into_iter().map(|arm| {
-        let program = match program(&arm, topology, seed) {
+        let program = match program(&arm, plan.measure.headline_role, topology, seed) {
             Ok(program) => Ok(program),
             Err(Refusal::Machine(not_applicable)) => Err(not_applicable),
             Err(Refusal::Scenario(error)) => return Err(error),
@@ -104,10 +106,11 @@ pub fn bind(plan: &Plan, topology: &Topology, seed: u64) -> Result<Bound, BindEr
 }
 
 /// Looks at the scenario's text before the machine, so that a mistake shows on every host.
-fn program(arm: &Arm, topology: &Topology, seed: u64) -> Result<Program, Refusal> {
+fn program(arm: &Arm, headline_role: usize, topology: &Topology, seed: u64) -> Result<Program, Refusal> {
     let case = &arm.case;
     count_workers(case)?;
-    locking::check(case)?;
+    locking::check(arm)?;
+    dying::check(case, headline_role)?;
     let layout = memory::lay_out(arm)?;
     let memory = Memory::of(case, &layout);
     let cpus = cpus::choose(case, topology)?;
@@ -121,10 +124,11 @@ fn program(arm: &Arm, topology: &Topology, seed: u64) -> Result<Program, Refusal
     }
     let workers: Vec<WorkerProgram> = running
         .iter()
+        .zip(processes(case, &running))
         .enumerate()
-        .map(|(nth, seat)| {
+        .map(|(nth, (seat, process))| {
             let copy = if arm.kind == ArmKind::Unshared { nth as u64 } else { 0 };
-            worker(case, &memory, *seat, cpus[seat.index.0 as usize], copy)
+            worker(case, &memory, *seat, Home { cpu: cpus[seat.index.0 as usize], process, copy })
         })
         .collect::<Result<_, _>>()?;
     Ok(Program {
@@ -164,6 +168,25 @@ fn running_seats(arm: &Arm) -> Vec<Seat> {
     }
 }
 
+/// The process of each running worker, from 0 in the order of the workers: those of a role fill its processes, so many
+/// threads each, one after the other.
+fn processes(case: &Case, running: &[Seat]) -> Vec<u32> {
+    let mut number = 0;
+    let mut last: Option<(usize, u32)> = None;
+    let next = |seat: &Seat| {
+        let threads = case.roles[seat.role].threads;
+        last = match last {
+            Some((role, seated)) if role == seat.role && seated < threads => Some((role, seated + 1)),
+            before => {
+                number += u32::from(before.is_some());
+                Some((seat.role, 1))
+            }
+        };
+        number
+    };
+    running.iter().map(next).collect()
+}
+
 fn count_workers(case: &Case) -> Result<(), BindError> {
     let workers = case.worker_count();
     match case.roles.iter().max_by_key(|role| role.workers) {
@@ -176,19 +199,26 @@ fn count_workers(case: &Case) -> Result<(), BindError> {
     }
 }
 
-fn worker(case: &Case, memory: &Memory, seat: Seat, cpu: CpuId, copy: u64) -> Result<WorkerProgram, BindError> {
+/// Where a worker runs, and on which copy of the memory.
+struct Home {
+    cpu: CpuId,
+    process: u32,
+    copy: u64,
+}
+
+fn worker(case: &Case, memory: &Memory, seat: Seat, home: Home) -> Result<WorkerProgram, BindError> {
     let role = &case.roles[seat.role];
     Ok(WorkerProgram {
-        process: seat.index.0,
+        process: home.process,
         period: role.period,
         latency: role.latency || role.period.is_some(),
         index: seat.index,
         role: seat.role as u32,
         role_name: role.name.clone(),
-        cpu,
+        cpu: home.cpu,
         after: role.after,
         steps: role.steps.iter().map(|step| step.text.clone()).collect(),
-        ops: ops::of_worker(case, memory, seat, copy)?,
+        ops: ops::of_worker(case, memory, seat, home.copy)?,
     })
 }
 

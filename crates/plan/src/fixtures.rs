@@ -41,6 +41,11 @@ impl Scene {
         self
     }
 
+    pub(crate) fn lock_of(mut self, name: &str, kind: LockKind) -> Scene {
+        self.0.locks.push(Lock { name: name.to_owned(), kind, at: None });
+        self
+    }
+
     pub(crate) fn region(mut self, name: &str, pages: u64) -> Scene {
         self.0.regions.push(Region { name: name.to_owned(), bytes: pages * crate::units::PAGE_BYTES });
         self
@@ -101,10 +106,11 @@ impl Scene {
             words.drain(..2);
         }
         let argument = words.get(1).copied().unwrap_or_default();
-        Step { every, action: self.action(words[0], argument), text: text.to_owned() }
+        let timeout = words.get(3).map(|nanos| Nanos(nanos.parse().expect("nanoseconds behind `timeout`")));
+        Step { every, action: self.action(words[0], argument, timeout), text: text.to_owned() }
     }
 
-    fn action(&self, verb: &str, argument: &str) -> Action {
+    fn action(&self, verb: &str, argument: &str, timeout: Option<Nanos>) -> Action {
         let target = || self.target(argument);
         let lock = || self.0.locks.iter().position(|lock| lock.name == argument).expect("a declared lock");
         let nanos = || Nanos(argument.parse().expect("nanoseconds"));
@@ -118,8 +124,9 @@ impl Scene {
             "post" => Action::Post(target()),
             "wait" => Action::Wait(target()),
             "flush" => Action::Flush(target()),
-            "lock" => Action::Lock { lock: lock(), shared: false, timeout: None },
-            "unlock" => Action::Unlock { lock: lock(), shared: false },
+            "lock" | "rlock" => Action::Lock { lock: lock(), shared: verb == "rlock", timeout },
+            "unlock" | "runlock" => Action::Unlock { lock: lock(), shared: verb == "runlock" },
+            "die" => Action::Die,
             "work" => Action::Work(nanos()),
             "sleep" => Action::Sleep(nanos()),
             "touch" => {

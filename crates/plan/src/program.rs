@@ -39,12 +39,13 @@ pub struct Program {
 const TOUCH_ALLOWED_NS: u64 = 50_000;
 
 impl Program {
-    /// The longest that one pass computes, sleeps and touches by its own steps, over all workers; waiting for others
-    /// comes on top. Deadlines add it: a pass that was begun in the window is finished.
+    /// The longest that one pass computes, sleeps, touches and waits for locks with a timeout by its own steps, over
+    /// all workers; other waiting comes on top. Deadlines add it: a pass that was begun in the window is finished.
     pub fn longest_pass(&self) -> Nanos {
         let length = |worker: &WorkerProgram| {
             let step = |op: &Op| match op.kind {
                 OpKind::Work(length) | OpKind::Sleep(length) => length.0,
+                OpKind::Lock { timeout: Some(timeout), .. } => timeout.0,
                 OpKind::Touch { region } => {
                     let pages = self.regions.get(region as usize).map_or(0, Region::pages);
                     pages.saturating_mul(TOUCH_ALLOWED_NS)
@@ -85,7 +86,7 @@ pub struct WorkerProgram {
     pub role_name: String,
     /// The CPU it is pinned to.
     pub cpu: CpuId,
-    /// Its process, from 0 in order of the workers: workers of one number are threads of one process.
+    /// Its process, from 0 in order of the workers, none left out: workers of one number are threads of one process.
     pub process: u32,
     /// Time from one pass's intended start to the next one's; `None` for a closed loop.
     pub period: Option<Nanos>,

@@ -4,7 +4,7 @@ use crate::event::EventSpec;
 use crate::expect::Expect;
 use crate::lock::Lock;
 use crate::placement::Placement;
-use crate::step::Step;
+use crate::step::{Action, Step};
 use crate::units::{CpuId, Nanos};
 use serde::{Deserialize, Serialize};
 
@@ -123,6 +123,12 @@ impl Case {
     pub fn worker_count(&self) -> u32 {
         self.roles.iter().fold(0, |sum, role| sum.saturating_add(role.workers))
     }
+
+    /// Whether a step takes a lock whose first attempt is a try of the lab's: what a `plain` arm prices.
+    pub fn tries_first(&self) -> bool {
+        let mut steps = self.roles.iter().flat_map(|role| &role.steps);
+        steps.any(|step| matches!(step.action, Action::Lock { lock, .. } if self.locks[lock].kind.is_tried_first()))
+    }
 }
 
 /// An integer in shared memory, or an array of them.
@@ -213,15 +219,27 @@ pub struct Role {
     pub cpus: CpuChoice,
     /// Threads of each of its processes, at least 1: all are workers, and share one address space.
     pub threads: u32,
-    /// With `rate`: the time from one pass's intended start to the next one's, for each worker. A pass that is late begins
-    /// at once, and its latency counts from the intended start. `None`: a closed loop.
+    /// With `rate`: the time from one pass's intended start to the next one's, for each worker. A pass that is late
+    /// begins at once, and its latency counts from the intended start. `None`: a closed loop.
     pub period: Option<Nanos>,
-    /// Whether each pass's latency is recorded; always with `period`.
+    /// Whether each pass's latency is recorded; [`bind`](crate::bind::bind) takes it as set beside a `period`.
     pub latency: bool,
     /// How long after the window's opening they begin their loop; zero is before the warm-up. Shorter than the window.
     pub after: Nanos,
     /// One pass, in order.
     pub steps: Vec<Step>,
+}
+
+impl Role {
+    /// Whether a pass waits for another worker's post: then a worker alone would never end it.
+    pub fn waits(&self) -> bool {
+        self.steps.iter().any(|step| matches!(step.action, Action::Wait(_)))
+    }
+
+    /// Whether a step ends the process: then its workers leave no figures.
+    pub fn dies(&self) -> bool {
+        self.steps.iter().any(|step| step.action == Action::Die)
+    }
 }
 
 /// Which CPUs a role's workers take; [`bind`](crate::bind::bind) turns it into numbers. Roles choose in order, after

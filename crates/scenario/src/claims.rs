@@ -7,7 +7,7 @@ use crate::refusal::Problem;
 use crate::{read, words};
 use plan::event::countable;
 use plan::expect::{Against, Expect, HostFact, Metric, Relation, Subject, Term, When};
-use plan::{Action, Arm, Baseline, EventSpec};
+use plan::{Arm, Baseline, EventSpec, Role};
 use std::ops::Range;
 
 const GRAMMAR: &str = "a claim reads: metric(arm) >= 3 * metric(arm), or metric(arm) <= 100";
@@ -17,6 +17,8 @@ pub(crate) struct Scope {
     arms: Vec<String>,
     roles: Vec<String>,
     locks: Vec<String>,
+    /// Roles that end their process in every arm.
+    silent: Vec<String>,
     /// Names of counters: the lab's, and those of the user's events that look like names.
     counters: Vec<String>,
     /// Names that look like a baseline's arm, and why there is no such arm.
@@ -33,12 +35,12 @@ impl Scope {
             None => names.push(name),
         };
         add("control".to_owned(), None);
-        let waits = |role: &plan::Role| role.steps.iter().any(|step| matches!(step.action, Action::Wait(_)));
         let roles = arms.first().map_or(&[][..], |arm| &arm.case.roles);
         for role in roles {
             let why = match () {
                 () if left_out(Baseline::Solo) => Some("[measure] baselines leaves `solo` out"),
-                () if waits(role) => Some("this role waits for another, so it cannot run alone"),
+                () if role.waits() => Some("this role waits for another, so it cannot run alone"),
+                () if role.dies() => Some("this role ends its own process, so it leaves no figures"),
                 () => None,
             };
             add(format!("solo:{}", role.name), why);
@@ -46,7 +48,7 @@ impl Scope {
         for (index, variant) in arms.iter().map(|arm| arm.variant.as_str()).collect::<Vec<_>>().iter().enumerate() {
             let why = match () {
                 () if left_out(Baseline::Unshared) => Some("[measure] baselines leaves `unshared` out"),
-                () if roles.iter().any(waits) => {
+                () if roles.iter().any(Role::waits) => {
                     Some("one role waits for another here, so each needs the other's word")
                 }
                 () if arms[0].variant != *variant => Some("baselines are made of the first variant alone"),
@@ -56,13 +58,29 @@ impl Scope {
                 add(format!("unshared:{variant}"), why);
             }
         }
+        // Which of the first variant's arms the references are made of is the machine's to say.
+        let first_variant = || arms.iter().filter(|arm| arm.variant == arms[0].variant);
+        let why = match () {
+            () if left_out(Baseline::Plain) => Some("[measure] baselines leaves `plain` out"),
+            () if !first_variant().any(|arm| arm.case.tries_first()) => {
+                Some("no lock of the first variant is tried before it is taken, so there is nothing to price")
+            }
+            () => None,
+        };
+        add("plain".to_owned(), why);
+        let dies = |name: &&String| {
+            let of_name = |arm: &Arm| arm.case.roles.iter().any(|role| role.name == **name && role.dies());
+            !arms.is_empty() && arms.iter().all(of_name)
+        };
+        let silent = outline.roles.iter().filter(dies).cloned().collect();
         let mut counters: Vec<String> = Vec::new();
         for name in countable(events) {
             if !counters.iter().any(|known| known == name) {
                 counters.push(name.to_owned());
             }
         }
-        Scope { arms: names, roles: outline.roles.clone(), locks: outline.locks.clone(), counters, absent }
+        let (roles, locks) = (outline.roles.clone(), outline.locks.clone());
+        Scope { arms: names, roles, locks, silent, counters, absent }
     }
 }
 
@@ -248,6 +266,11 @@ impl<'a> ClaimReader<'a> {
         if *metric == Metric::Bytes {
             let what = "`bytes` is of the whole layout".to_owned();
             return self.refuse(range, what, "no role or lock", "write bytes(ARM)");
+        }
+        if !of_lock && self.scope.silent.contains(&of) {
+            let what = format!("role {} ends its own process", quoted(&of));
+            let label = "its workers leave no figures";
+            return self.refuse(range, what, label, "claim what becomes of the others");
         }
         if known.contains(&of) {
             return Some(Some(of));

@@ -67,6 +67,7 @@ fn baselines(context: &mut Context, node: &Node) -> Option<Vec<Baseline>> {
     for node in nodes {
         let baseline = match read::word(context, node, "baselines", schema::BASELINES)? {
             "solo" => Baseline::Solo,
+            "plain" => Baseline::Plain,
             _ => Baseline::Unshared,
         };
         if chosen.contains(&baseline) {

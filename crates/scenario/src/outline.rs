@@ -36,9 +36,11 @@ pub(crate) fn read(context: &mut Context, root: &Table) -> Outline {
     let regions = named(context, root, "region", schema::REGION);
     shared_names(context, root);
     let variants = listed(context, root, "variant", schema::VARIANT, schema::ARMS_MAX);
-    if let Some((node, _)) = root.listed("variant").find(|(_, table)| name_of(table) == Some("control")) {
-        let what = "`control` cannot name a variant: the run's control arm has that name";
-        context.refuse(Problem::at(&name_place(node), what).label("reserved").cure("give it another name"));
+    for reserved in ["control", "plain"] {
+        if let Some((node, _)) = root.listed("variant").find(|(_, table)| name_of(table) == Some(reserved)) {
+            let what = format!("`{reserved}` cannot name a variant: the run's {reserved} arm has that name");
+            context.refuse(Problem::at(&name_place(node), what).label("reserved").cure("give it another name"));
+        }
     }
     let roles = listed(context, root, "role", schema::ROLE, schema::ROLES_MAX);
     if root.get("role").is_none() {

@@ -1,4 +1,4 @@
-//! Durations, sizes and percentages, written with their units.
+//! Durations, sizes, rates and percentages, written with their units.
 
 use crate::context::Context;
 use crate::document::{Node, Value, quoted};
@@ -77,21 +77,27 @@ pub(crate) fn parse_duration(text: &str) -> Result<Nanos, String> {
     let Some((_, factor)) = UNITS.iter().find(|(name, _)| *name == unit) else {
         return Err(format!("unknown unit {}: it is ns, us, ms, s, min or h", quoted(unit)));
     };
+    let (numerator, denominator) = decimal(number)?;
+    let scaled = numerator * u128::from(*factor);
+    if !scaled.is_multiple_of(denominator) {
+        return Err("finer than a nanosecond, the smallest unit here".to_owned());
+    }
+    u64::try_from(scaled / denominator).map(Nanos).map_err(|_| "longer than 500 years".to_owned())
+}
+
+/// `1.5` as a fraction of whole numbers; at most 18 digits on each side of the point.
+fn decimal(number: &str) -> Result<(u128, u128), String> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
     let digits = |part: &str| !part.is_empty() && part.len() <= 18 && part.bytes().all(|byte| byte.is_ascii_digit());
     if !digits(whole) || !digits(fraction) {
         return Err(format!("{} is no decimal number", quoted(number)));
     }
     let parts = (whole.parse::<u128>(), fraction.parse::<u128>());
-    let (Ok(whole), Ok(numerator)) = parts else {
+    let (Ok(whole), Ok(fraction_digits)) = parts else {
         return Err("too long".to_owned());
     };
     let denominator = 10u128.pow(fraction.len() as u32);
-    let scaled = (whole * denominator + numerator) * u128::from(*factor);
-    if !scaled.is_multiple_of(denominator) {
-        return Err("finer than a nanosecond, the smallest unit here".to_owned());
-    }
-    u64::try_from(scaled / denominator).map(Nanos).map_err(|_| "longer than 500 years".to_owned())
+    Ok((whole * denominator + fraction_digits, denominator))
 }
 
 /// The units of size, and the bytes in one; the largest last.
@@ -166,6 +172,84 @@ pub(crate) fn shown_bytes(bytes: u64) -> String {
     let unit = SIZES.iter().rev().find(|(_, factor)| bytes >= *factor && bytes.is_multiple_of(*factor));
     let (name, factor) = unit.unwrap_or(&SIZES[0]);
     format!("{}{name}", bytes / factor)
+}
+
+/// The units of a rate, and the passes a second in one.
+const RATES: &[(&str, u64)] = &[("/s", 1), ("k/s", 1_000), ("M/s", 1_000_000)];
+
+/// A rate within bounds, both in times a second, as the time from one to the next.
+pub(crate) fn rate(context: &mut Context, node: &Node, key: &str, bounds: (u64, u64), why: &str) -> Option<Nanos> {
+    let text = match &node.value {
+        Value::String(text) => text,
+        Value::Integer(_) | Value::Float(_) => {
+            let written = words::shown(context.texts.slice(&node.place));
+            let fits = |with_unit: &str| parse_rate(with_unit).is_ok_and(|rate| rate.is_within(bounds));
+            let cure = with_units(key, &written, ["/s", "k/s", "M/s"], fits)
+                .unwrap_or_else(|| format!("write {key} = \"50k/s\": {why}"));
+            context.refuse(Problem::at(&node.place, format!("`{key}` has no unit")).label("a bare number").cure(cure));
+            return None;
+        }
+        _ => {
+            read::wrong_type(context, node, key, "a rate in quotes", "\"50k/s\"");
+            return None;
+        }
+    };
+    let problem = match parse_rate(text) {
+        Ok(rate) if rate.is_within(bounds) => return Some(rate.period()),
+        Ok(_) => {
+            let (low, high) = (shown_rate(bounds.0), shown_rate(bounds.1));
+            Problem::at(&node.place, format!("`{key}` cannot be {}", words::shown(text)))
+                .label(format!("not within {low} to {high}"))
+                .cure(format!("write a rate from {low} to {high}: {why}"))
+        }
+        Err(why) => Problem::at(&node.place, format!("{} is no rate", quoted(text)))
+            .label(why)
+            .cure("write a number and a unit without a space: \"500/s\", \"50k/s\", \"1.5M/s\""),
+    };
+    context.refuse(problem);
+    None
+}
+
+/// So many times a second, exactly.
+struct Rate {
+    numerator: u128,
+    denominator: u128,
+}
+
+impl Rate {
+    fn is_within(&self, (low, high): (u64, u64)) -> bool {
+        let times = |bound: u64| u128::from(bound) * self.denominator;
+        (times(low)..=times(high)).contains(&self.numerator)
+    }
+
+    /// The time from one to the next, to the nearest nanosecond; of a rate of at least one a second.
+    fn period(&self) -> Nanos {
+        let twice = 2_000_000_000 * self.denominator / self.numerator.max(1);
+        Nanos(u64::try_from(twice.div_ceil(2)).unwrap_or(u64::MAX))
+    }
+}
+
+/// Reads `50k/s`: a decimal number, then a unit, with nothing between.
+fn parse_rate(text: &str) -> Result<Rate, String> {
+    let unit_at = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(unit_at);
+    if number.is_empty() {
+        return Err(if text.starts_with('-') { "negative" } else { "does not begin with a number" }.to_owned());
+    }
+    if unit.is_empty() {
+        return Err("the unit is missing: /s, k/s or M/s".to_owned());
+    }
+    let Some((_, factor)) = RATES.iter().find(|(name, _)| *name == unit) else {
+        return Err(format!("unknown unit {}: it is /s, k/s or M/s", quoted(unit)));
+    };
+    let (numerator, denominator) = decimal(number)?;
+    Ok(Rate { numerator: numerator * u128::from(*factor), denominator })
+}
+
+fn shown_rate(times: u64) -> String {
+    let unit = RATES.iter().rev().find(|(_, factor)| times >= *factor && times.is_multiple_of(*factor));
+    let (name, factor) = unit.unwrap_or(&RATES[0]);
+    format!("{}{name}", times / factor)
 }
 
 /// A percentage above 0 and below 100, as a share of 1.

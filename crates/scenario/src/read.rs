@@ -51,6 +51,9 @@ pub(crate) fn string<'a>(
     text
 }
 
+/// The most words that a label beside the text lists; the cure has them all.
+const LABELLED_MAX: usize = 6;
+
 /// One of a few words.
 pub(crate) fn word<'a>(context: &mut Context, node: &'a Node, key: &str, known: &[&str]) -> Option<&'a str> {
     let expected = words::one_of(known);
@@ -61,6 +64,7 @@ pub(crate) fn word<'a>(context: &mut Context, node: &'a Node, key: &str, known: 
     let problem = Problem::at(&node.place, format!("`{key}` cannot be {}", quoted(text)));
     let problem = match words::nearest(text, known) {
         Some(near) => problem.label(format!("did you mean `{near}`?")),
+        None if known.len() > LABELLED_MAX => problem.label(format!("no such `{key}`")),
         None => problem.label(format!("not one of {}", words::listed(known))),
     };
     context.refuse(problem.cure(format!("`{key}` is {expected}")));

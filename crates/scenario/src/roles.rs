@@ -58,17 +58,81 @@ pub(crate) fn read(context: &mut Context, root: &Table, declared: &Declared<'_>,
         let name = name_of(table).unwrap_or_default().to_owned();
         let cpus = table.get("cpus").and_then(|node| cpus(context, node)).unwrap_or(CpuChoice::Spread);
         let after = after(context, table, &name, window);
+        let period = period(context, table, &name, (after, window));
+        let latency = latency(context, table, period.is_some());
+        let threads = threads(context, table, &name, *count);
         let steps = loops::read(context, node, table, &memory, (after, window));
-        roles.push(Role { threads: 1, period: None, latency: false, name, workers: *count, cpus, after, steps });
+        roles.push(Role { name, workers: *count, threads, cpus, period, latency, after, steps });
     }
     loops::endless_waits(context, root, declared.fields, &roles);
     roles
 }
 
 fn workers(context: &mut Context, table: &Table) -> u32 {
-    let why = "each is a process pinned to a CPU";
+    let why = "each is a process or a thread, pinned to a CPU";
     let number = table.get("workers").and_then(|node| read::integer(context, node, "workers", schema::WORKERS, why));
     number.unwrap_or(1) as u32
+}
+
+/// Threads of each process: they divide the workers evenly, so that the processes are alike.
+fn threads(context: &mut Context, table: &Table, role: &str, workers: u32) -> u32 {
+    let Some(node) = table.get("threads") else { return 1 };
+    let why = "so many of the role's workers are threads of one process";
+    let threads = read::integer(context, node, "threads", schema::THREADS, why).unwrap_or(1) as u32;
+    if workers.is_multiple_of(threads) {
+        return threads;
+    }
+    let what = format!(
+        "role `{}` has {}, and its processes {} each",
+        words::shown(role),
+        words::counted(u64::from(workers), "worker"),
+        words::counted(u64::from(threads), "thread")
+    );
+    let problem = Problem::at(&node.place, what).label("does not divide them evenly");
+    let problem = match table.get("workers") {
+        Some(workers) => problem.also(&workers.place, "the workers of all its processes"),
+        None => problem,
+    };
+    let most = u32::try_from(schema::THREADS.1).unwrap_or(u32::MAX);
+    let fits: Vec<String> =
+        (1..=workers.min(most)).filter(|n| workers.is_multiple_of(*n)).map(|n| n.to_string()).collect();
+    context.refuse(problem.cure(format!(
+        "`workers` counts the threads of all processes: make `threads` {}, or `workers` a multiple of {threads}",
+        words::one_of(&fits)
+    )));
+    1
+}
+
+/// The time from one intended start to the next, of a role with `rate`.
+fn period(context: &mut Context, table: &Table, role: &str, (after, window): (Nanos, Nanos)) -> Option<Nanos> {
+    let node = table.get("rate")?;
+    let why = "each worker begins so many passes a second, whether the one before is done or not";
+    let period = quantity::rate(context, node, "rate", schema::RATE, why)?;
+    if period.0 < window.0.saturating_sub(after.0) {
+        return Some(period);
+    }
+    let begins = if after.0 > 0 { format!(", of which the first {after} are over") } else { String::new() };
+    let what = format!("role `{}` begins a pass each {period}, and the window is {window}{begins}", words::shown(role));
+    context.refuse(
+        Problem::at(&node.place, what)
+            .label("no second pass would begin within it")
+            .cure("raise `rate`, or lengthen [measure] window"),
+    );
+    None
+}
+
+/// Whether each pass is timed; an open loop is there to be.
+fn latency(context: &mut Context, table: &Table, open: bool) -> bool {
+    let Some(node) = table.get("latency") else { return open };
+    let asked = read::boolean(context, node, "latency").unwrap_or(open);
+    if open && !asked {
+        context.refuse(
+            Problem::at(&node.place, "a role with `rate` records each pass's latency")
+                .label("cannot be left out")
+                .cure("leave `latency` out: `rate` implies it, and without `rate` it is false"),
+        );
+    }
+    asked || open
 }
 
 /// How long after the window's opening the role begins; zero where it was refused, as where it leaves less than

@@ -35,7 +35,7 @@ pub const REGION: &[&str] = &["size"];
 /// Keys of `[[variant]]`.
 pub const VARIANT: &[&str] = &["name", "placement", "set"];
 /// Keys of `[[role]]`.
-pub const ROLE: &[&str] = &["name", "workers", "cpus", "after", "loop"];
+pub const ROLE: &[&str] = &["name", "workers", "threads", "cpus", "rate", "latency", "after", "loop"];
 /// Keys of `[[expect]]`.
 pub const EXPECT: &[&str] = &["claim", "when"];
 /// Keys of a placement written as a table.
@@ -64,7 +64,7 @@ pub const TYPES: &[&str] = &["u8", "u16", "u32", "u64"];
 /// Named choices of CPUs.
 pub const CPUS: &[&str] = &["spread", "same-core", "same-llc", "cross-socket"];
 /// Baselines.
-pub const BASELINES: &[&str] = &["solo", "unshared"];
+pub const BASELINES: &[&str] = &["solo", "unshared", "plain"];
 /// Elements in brackets that are a word.
 pub const ELEMENTS: &[&str] = &["me", "next", "any", "all"];
 /// The least time that is measured: two slices of half a millisecond. With less no slice may come to its end, and a
@@ -82,11 +82,19 @@ pub const BUDGET: (Nanos, Nanos) = (Nanos(100_000_000), Nanos(86_400_000_000_000
 pub const WORK: (Nanos, Nanos) = (Nanos(0), Nanos(1_000_000_000));
 /// Bounds of `sleep`, for the same reason.
 pub const SLEEP: (Nanos, Nanos) = (Nanos(1), Nanos(1_000_000_000));
+/// Bounds of a lock's `timeout`: a shorter one ends before the clock could tell, a longer one would hold up the run's
+/// end as a long `sleep` would.
+pub const TIMEOUT: (Nanos, Nanos) = (Nanos(1_000), Nanos(1_000_000_000));
 /// Bounds of a fixed number of repetitions: one shows nothing of the spread but may be asked for; past ten thousand
 /// the drift of the machine outweighs what more of them could tell.
 pub const REPETITIONS: (u64, u64) = (1, 10_000);
 /// Bounds of a role's workers; the upper one is more than the CPUs of any machine the lab has met.
 pub const WORKERS: (u64, u64) = (1, 1_024);
+/// Bounds of the threads of one process; past the upper one more processes serve as well.
+pub const THREADS: (u64, u64) = (1, 64);
+/// Bounds of `rate`, passes a second of each worker: at more than ten million one read of the clock a pass takes a good
+/// part of the time from one intended start to the next.
+pub const RATE: (u64, u64) = (1, 10_000_000);
 /// Bounds of an array's fixed element count.
 pub const COUNT: (u64, u64) = (1, 65_536);
 /// Bounds of `pad`: no field is wider than 8 bytes' alignment asks, and the base is aligned to a page of 4096.

@@ -16,8 +16,10 @@ pub enum Operand {
     Elements(fn(Target) -> Action),
     /// Exactly one element of a field.
     OneElement(fn(Target) -> Action),
-    /// A lock.
-    Lock(fn(usize) -> Action),
+    /// A lock to take, and perhaps `timeout` and a duration.
+    Acquire(fn(usize, Option<Nanos>) -> Action),
+    /// A lock to release.
+    Release(fn(usize) -> Action),
     /// A region.
     Region(fn(usize) -> Action),
     /// A duration within bounds.
@@ -50,14 +52,17 @@ pub const VERBS: &[Verb] = &[
     verb("post", Operand::OneElement(Action::Post)),
     verb("wait", Operand::OneElement(Action::Wait)),
     verb("flush", Operand::Elements(Action::Flush)),
-    verb("lock", Operand::Lock(|lock| Action::Lock { lock, shared: false, timeout: None })),
-    verb("unlock", Operand::Lock(|lock| Action::Unlock { lock, shared: false })),
+    verb("lock", Operand::Acquire(|lock, timeout| Action::Lock { lock, shared: false, timeout })),
+    verb("unlock", Operand::Release(|lock| Action::Unlock { lock, shared: false })),
+    verb("rlock", Operand::Acquire(|lock, timeout| Action::Lock { lock, shared: true, timeout })),
+    verb("runlock", Operand::Release(|lock| Action::Unlock { lock, shared: true })),
     verb("touch", Operand::Region(Action::Touch)),
     verb("work", Operand::Duration(schema::WORK, Action::Work)),
     verb("sleep", Operand::Duration(schema::SLEEP, Action::Sleep)),
     verb("pause", Operand::Nothing(|| Action::Pause)),
     verb("fence", Operand::Nothing(|| Action::Fence)),
     verb("yield", Operand::Nothing(|| Action::Yield)),
+    verb("die", Operand::Nothing(|| Action::Die)),
 ];
 
 /// A word of a step, or a bracket.
@@ -247,8 +252,15 @@ impl<'a> StepReader<'a> {
         };
         match verb.operand {
             Operand::Nothing(make) => Some(make()),
-            Operand::Duration(bounds, make) => self.duration(verb.name, bounds).map(make),
-            Operand::Lock(make) => self.lock(verb.name).map(make),
+            Operand::Duration(bounds, make) => {
+                let why = "a worker looks at the stop word between steps, so none may last longer than a second";
+                self.duration(verb.name, &format!("{} 100ns", verb.name), bounds, why).map(make)
+            }
+            Operand::Acquire(make) => {
+                let lock = self.lock(verb.name)?;
+                Some(make(lock, self.timeout(verb.name)?))
+            }
+            Operand::Release(make) => self.lock(verb.name).map(make),
             Operand::Region(make) => self.region(verb.name).map(make),
             Operand::Elements(make) => self.target(verb.name).map(|(target, _)| make(target)),
             Operand::OneElement(make) => {
@@ -263,15 +275,35 @@ impl<'a> StepReader<'a> {
         }
     }
 
-    fn duration(&mut self, verb: &str, (low, high): (Nanos, Nanos)) -> Option<Nanos> {
-        let cure = format!("write \"{verb} 100ns\"");
+    /// `timeout 1ms` where it is written.
+    fn timeout(&mut self, verb: &str) -> Option<Option<Nanos>> {
+        const WORD: &str = "timeout";
+        let Some(word) = self.peek() else { return Some(None) };
+        if word.text == WORD {
+            self.next += 1;
+            let why =
+                "a shorter wait would be over before the clock could tell, a longer one would hold up the run's end";
+            return self.duration(WORD, &format!("{verb} NAME {WORD} 1ms"), schema::TIMEOUT, why).map(Some);
+        }
+        match words::nearest(&word.text, &[WORD]) {
+            None => Some(None),
+            Some(near) => {
+                let problem = Problem::at(&word.place, format!("unexpected {} behind the lock", quoted(&word.text)));
+                let problem = problem.label(format!("did you mean `{near}`?"));
+                self.refuse(problem.cure(format!("write \"{verb} NAME {WORD} 1ms\", or nothing behind the lock")))
+            }
+        }
+    }
+
+    /// The duration of `what`: a verb, or `timeout`.
+    fn duration(&mut self, what: &str, example: &str, (low, high): (Nanos, Nanos), why: &str) -> Option<Nanos> {
+        let cure = format!("write \"{example}\"");
         let word = self.expect("a duration", &cure)?;
         match parse_duration(&word.text) {
             Ok(length) if (low..=high).contains(&length) => Some(length),
             Ok(length) => {
-                let problem = Problem::at(&word.place, format!("`{verb}` cannot take {length}"));
-                let cure = "a worker looks at the stop word between steps, so none may last longer than a second";
-                self.refuse(problem.label(format!("not within {low} to {high}")).cure(cure))
+                let problem = Problem::at(&word.place, format!("`{what}` cannot take {length}"));
+                self.refuse(problem.label(format!("not within {low} to {high}")).cure(why))
             }
             Err(why) => {
                 let problem = Problem::at(&word.place, format!("{} is no duration", quoted(&word.text)));
@@ -427,6 +459,7 @@ impl<'a> StepReader<'a> {
             ("[", Some(target)) if self.memory.kind_of(&target.text).is_some() => {
                 format!("only fields have elements: leave the brackets off `{}`", words::shown(&target.text))
             }
+            ("timeout", _) => "only `lock` and `rlock` wait, so only they take `timeout`".to_owned(),
             _ => "write each step as a string of its own".to_owned(),
         };
         self.refuse(problem.label("the step ends before it").cure(cure))

@@ -36,7 +36,9 @@ fn defaults_are_those_of_the_readme() {
     assert_eq!((arm.window, arm.warm_up), (Nanos(100_000_000), Nanos(20_000_000)));
     assert!(arm.sweep.is_empty() && !arm.case.oversubscribe);
     assert_eq!((&arm.case.placement.strategy, arm.case.placement.shift), (&Strategy::Packed, 0));
-    assert_eq!((arm.case.roles[0].workers, &arm.case.roles[0].cpus), (1, &CpuChoice::Spread));
+    let role = &arm.case.roles[0];
+    assert_eq!((role.workers, role.threads, &role.cpus), (1, 1, &CpuChoice::Spread));
+    assert_eq!((role.period, role.latency), (None, false));
     let field = &arm.case.fields[0];
     assert_eq!((field.width, field.count, field.at), (Width::U16, Count::One, None));
 }
@@ -88,7 +90,7 @@ fn every_step_is_read() {
          'cas a[all]',\n\
          'post s', 'wait s', 'flush  w[ me ]', 'every 64 lock m', 'every 64 unlock m',\n\
          'work 1.5us', 'sleep 1ms', 'pause',\n\
-         'fence', 'yield', 'touch heap']\n",
+         'fence', 'yield', 'touch heap', 'rlock m  timeout 1ms', 'runlock m', 'die']\n",
     );
     let (s, a, w) = (0, 1, 2);
     let at = |field, element| Target { field, element };
@@ -112,12 +114,16 @@ fn every_step_is_read() {
         Action::Fence,
         Action::Yield,
         Action::Touch(0),
+        Action::Lock { lock: 0, shared: true, timeout: Some(Nanos(1_000_000)) },
+        Action::Unlock { lock: 0, shared: true },
+        Action::Die,
     ];
     assert_eq!(actions, expected.iter().collect::<Vec<_>>());
     assert_eq!(expected.len(), scenario::schema::VERBS.len(), "a verb is not read here");
     assert_eq!(steps.iter().map(|step| step.every).filter(|every| *every == 64).count(), 2);
     assert_eq!(steps[8].text, "flush w[me]");
     assert_eq!(steps[9].text, "every 64 lock m");
+    assert_eq!(steps[17].text, "rlock m timeout 1ms");
 }
 
 #[test]
@@ -135,6 +141,63 @@ fn regions_and_late_roles_are_read_and_set_like_any_other_key() {
     assert_eq!(case.roles[0].after, Nanos(9_000_000));
     assert_eq!(case.roles[0].steps[0].action, Action::Touch(1));
     assert_eq!(parse(SMALLEST).arms[0].case.roles[0].after, Nanos(0));
+}
+
+#[test]
+fn rates_latencies_and_threads_are_read_and_set_like_any_other_key() {
+    let with = |keys: &str| parse(&format!("[[role]]\nname = 'a'\nworkers = 6\n{keys}\nloop = ['pause']\n"));
+    let role = |keys: &str| with(keys).arms[0].case.roles[0].clone();
+    for (rate, ns) in [
+        ("50k/s", 20_000),
+        ("11/s", 90_909_091),
+        ("7M/s", 143),
+        ("1.5M/s", 667),
+        ("10M/s", 100),
+        ("12.5k/s", 80_000),
+        ("1000/s", 1_000_000),
+    ] {
+        let role = role(&format!("rate = '{rate}'"));
+        assert_eq!((role.period, role.latency), (Some(Nanos(ns)), true), "{rate}");
+    }
+    let (timed, threaded) = (role("latency = true"), role("threads = 3"));
+    assert_eq!((timed.period, timed.latency, threaded.threads, threaded.workers), (None, true, 3, 6));
+}
+
+#[test]
+fn a_variant_opens_a_loop_and_a_sweep_runs_over_threads() {
+    let plan = parse(
+        "[[variant]]\nname = 'closed'\n[[variant]]\nname = 'open'\n[variant.set]\n'role.a.rate' = '1k/s'\n\
+         [[role]]\nname = 'a'\nworkers = 4\nlatency = true\nloop = ['pause']\n[sweep]\n'role.a.threads' = [1, 4]\n",
+    );
+    let seen: Vec<_> =
+        plan.arms.iter().map(|arm| &arm.case.roles[0]).map(|r| (r.period, r.latency, r.threads)).collect();
+    let period = Some(Nanos(1_000_000));
+    assert_eq!(seen, [(None, true, 1), (None, true, 4), (period, true, 1), (period, true, 4)]);
+}
+
+#[test]
+fn a_sweep_runs_over_every_kind_of_lock_and_a_variant_sets_one() {
+    let kinds: Vec<String> = plan::LockKind::ALL.iter().map(|kind| format!("'{}'", kind.name())).collect();
+    let text = "[lock.m]\n[lock.n]\n[[variant]]\nname = 'v'\n[variant.set]\n'lock.n.kind' = 'pthread-robust'\n\
+         [[role]]\nname = 'a'\nloop = ['lock m', 'unlock m', 'rlock n', 'runlock n']\n[sweep]\n";
+    let plan = parse(&format!("{text}'lock.m.kind' = [{}]\n", kinds.join(", ")));
+    let swept: Vec<plan::LockKind> = plan.arms.iter().map(|arm| arm.case.locks[0].kind).collect();
+    assert_eq!(swept, plan::LockKind::ALL);
+    assert!(plan.arms.iter().all(|arm| arm.case.locks[1].kind == plan::LockKind::PthreadRobust));
+    assert_eq!(parse("[lock.m]\n[[role]]\nname = 'a'\nloop = ['pause']\n").arms[0].case.locks[0].kind, swept[0]);
+}
+
+#[test]
+fn claims_name_the_plain_arm() {
+    let text = |kind: &str| {
+        format!(
+            "[lock.m]\nkind = '{kind}'\n[[role]]\nname = 'a'\nworkers = 2\nloop = ['lock m', 'unlock m']\n\
+             [[expect]]\nclaim = 'ns_per_op(base) <= 1.2 * ns_per_op(plain)'\n"
+        )
+    };
+    assert_eq!(parse(&text("semaphore")).expects.len(), 1);
+    let refused = scenario::parse("x.toml", &text("futex")).expect_err("nothing is tried first").render(false);
+    assert!(refused.contains("there will be no arm `plain`") && refused.contains("nothing to price"), "{refused}");
 }
 
 #[test]

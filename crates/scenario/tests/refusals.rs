@@ -95,14 +95,14 @@ fn unknown_key_of_another_section() {
 
 #[test]
 fn unknown_key_without_a_near_one() {
-    let expected = r#"error: unknown key `rate` in [[role]]
+    let expected = r#"error: unknown key `priority` in [[role]]
   --> lab.toml:29:1
    |
-29 | rate = "50k/s"
-   | ^^^^ not a key of the schema
+29 | priority = 3
+   | ^^^^^^^^ not a key of the schema
    |
-   = help: the keys of [[role]] are `name`, `workers`, `cpus`, `after`, `loop`"#;
-    assert_eq!(printed(&[("workers = 2", "workers = 2\nrate = \"50k/s\"")], &[]), expected);
+   = help: the keys of [[role]] are `name`, `workers`, `threads`, `cpus`, `rate`, `latency`, `after`, `loop`"#;
+    assert_eq!(printed(&[("workers = 2", "workers = 2\npriority = 3")], &[]), expected);
 }
 
 #[test]
@@ -336,7 +336,7 @@ fn baseline_unknown() {
 7 | baselines = ["sole"]
   |              ^^^^^^ did you mean `solo`?
   |
-  = help: `baselines` is `solo` or `unshared`"#;
+  = help: `baselines` is `solo`, `unshared` or `plain`"#;
     assert_eq!(printed(&[("repetitions = 4", "baselines = [\"sole\"]")], &[]), expected);
 }
 
@@ -428,14 +428,22 @@ fn at_without_declared() {
 
 #[test]
 fn lock_kind_unknown() {
-    let expected = r#"error: `kind` cannot be `ticket`
+    let expected = |written: &str, label: &str| {
+        let marks = "^".repeat(written.len() + 2);
+        unfolded(&format!(
+            r#"error: `kind` cannot be `{written}`
   --> lab.toml:17:8
    |
-17 | kind = "ticket"
-   |        ^^^^^^^^ not one of `pthread`
+17 | kind = "{written}"
+   |        {marks} {label}
    |
-   = help: `kind` is `pthread`"#;
-    assert_eq!(printed(&[("kind = \"pthread\"", "kind = \"ticket\"")], &[]), expected);
+   = help: `kind` is `pthread`, `pthread-adaptive`, `pthread-robust`, `pthread-pi`, `pthread-spin`, `pthread-rwlock`, \
+           `semaphore`, `raw-sync`, `tas`, `ttas`, `ticket`, `mcs`, `clh`, `futex` or `seqlock`"#
+        ))
+    };
+    let kind = |written: &str| printed(&[("\"pthread\"", &format!("\"{written}\""))], &[]);
+    assert_eq!(kind("tickets"), expected("tickets", "did you mean `ticket`?"));
+    assert_eq!(kind("peterson"), expected("peterson", "no such `kind`"));
 }
 
 #[test]
@@ -559,7 +567,7 @@ fn workers_of_zero() {
 28 | workers = 0
    |           ^ not within 1 to 1024
    |
-   = help: write a number from 1 to 1024: each is a process pinned to a CPU"#;
+   = help: write a number from 1 to 1024: each is a process or a thread, pinned to a CPU"#;
     assert_eq!(printed(&[("workers = 2", "workers = 0")], &[]), expected);
 }
 
@@ -571,7 +579,7 @@ fn workers_huge() {
 28 | workers = 99999999999999999999
    |           ^^^^^^^^^^^^^^^^^^^^ not within 1 to 1024
    |
-   = help: write a number from 1 to 1024: each is a process pinned to a CPU"#;
+   = help: write a number from 1 to 1024: each is a process or a thread, pinned to a CPU"#;
     assert_eq!(printed(&[("workers = 2", "workers = 99999999999999999999")], &[]), expected);
 }
 
@@ -736,8 +744,8 @@ fn step_unknown() {
 29 | loop = ["ad hits[me]"]
    |          ^^ did you mean `add`?
    |
-   = help: the verbs are load, store, bump, add, swap, cas, post, wait, flush, lock, unlock, touch, work, sleep, pause, \
-           fence, yield"#,
+   = help: the verbs are load, store, bump, add, swap, cas, post, wait, flush, lock, unlock, rlock, runlock, touch, work, \
+           sleep, pause, fence, yield, die"#,
     );
     assert_eq!(printed(&[("loop = [\"add hits[me]\"]", "loop = [\"ad hits[me]\"]")], &[]), expected);
 }
@@ -752,7 +760,7 @@ fn step_empty() {
    |         ^^
    |
    = help: a step is a verb and its target, such as "add hits[me]"; the verbs are load, store, bump, add, swap, cas, \
-           post, wait, flush, lock, unlock, touch, work, sleep, pause, fence, yield"#,
+           post, wait, flush, lock, unlock, rlock, runlock, touch, work, sleep, pause, fence, yield, die"#,
     );
     assert_eq!(printed(&[("loop = [\"add hits[me]\"]", "loop = [\"\"]")], &[]), expected);
 }
@@ -1120,8 +1128,8 @@ fn set_of_an_unknown_role() {
    | ^^^^^^^^^^^^^^^^^^^^^ did you mean `role.counter.workers`?
    |
    = help: the paths are `workers`, `cpus`, `kind`, `placement`, `shift`, `oversubscribe`, `role.counter.workers`, \
-           `role.counter.cpus`, `role.counter.after`, `role.counter.loop`, `field.hits.type`, `field.hits.each`, and 10 \
-           more"#,
+           `role.counter.threads`, `role.counter.cpus`, `role.counter.rate`, `role.counter.latency`, \
+           `role.counter.after`, and 13 more"#,
     );
     assert_eq!(printed(&[("[[role]]", "[variant.set]\n\"role.countr.workers\" = 2\n\n[[role]]")], &[]), expected);
 }
@@ -1257,8 +1265,8 @@ fn sweep_of_an_unknown_path() {
    | ^^^^^^ did you mean `workers`?
    |
    = help: the paths are `workers`, `cpus`, `kind`, `placement`, `shift`, `oversubscribe`, `role.counter.workers`, \
-           `role.counter.cpus`, `role.counter.after`, `role.counter.loop`, `field.hits.type`, `field.hits.each`, and 10 \
-           more"#,
+           `role.counter.threads`, `role.counter.cpus`, `role.counter.rate`, `role.counter.latency`, \
+           `role.counter.after`, and 13 more"#,
     );
     assert_eq!(
         printed(
@@ -1736,7 +1744,7 @@ error: `workers` cannot be 0
 28 | workers = 0
    |           ^ not within 1 to 1024
    |
-   = help: write a number from 1 to 1024: each is a process pinned to a CPU"#,
+   = help: write a number from 1 to 1024: each is a process or a thread, pinned to a CPU"#,
     );
     assert_eq!(
         printed(
@@ -1754,7 +1762,7 @@ fn flag_out_of_bounds() {
  | --workers 5000
  |           ^^^^ not within 1 to 1024
  |
- = help: write a number from 1 to 1024: each is a process pinned to a CPU"#;
+ = help: write a number from 1 to 1024: each is a process or a thread, pinned to a CPU"#;
     assert_eq!(printed(&[], &[("workers", "5000")]), expected);
 }
 
@@ -1801,8 +1809,8 @@ fn flag_of_an_unknown_role() {
  | ^^^^^^^^^ did you mean `role.counter.workers`?
  |
  = help: the paths are `workers`, `cpus`, `kind`, `placement`, `shift`, `oversubscribe`, `role.counter.workers`, \
-         `role.counter.cpus`, `role.counter.after`, `role.counter.loop`, `field.hits.type`, `field.hits.each`, and 10 \
-         more"#,
+         `role.counter.threads`, `role.counter.cpus`, `role.counter.rate`, `role.counter.latency`, \
+         `role.counter.after`, and 13 more"#,
     );
     assert_eq!(printed(&[], &[("role.countr.workers", "1")]), expected);
 }

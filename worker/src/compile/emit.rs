@@ -39,6 +39,7 @@ pub(super) struct Calls {
     yield_now: usize,
     sleep: usize,
     touch: usize,
+    die: usize,
     pause: usize,
     flush: usize,
 }
@@ -54,6 +55,7 @@ impl Calls {
             yield_now: hooks.yield_now as usize,
             sleep: hooks.sleep as usize,
             touch: hooks.touch as usize,
+            die: hooks.die as usize,
             pause: cpu::pause as extern "C" fn() as usize,
             flush: cpu::flush as unsafe extern "C" fn(*const u8) as usize,
         }
@@ -69,6 +71,7 @@ impl Calls {
             ("yield", self.yield_now),
             ("sleep", self.sleep),
             ("touch", self.touch),
+            ("die", self.die),
             ("pause", self.pause),
             ("flush", self.flush),
         ]
@@ -253,7 +256,7 @@ impl Emitter<'_> {
             OpKind::Touch { region } => self.call_with_index(self.calls.touch, *region),
             OpKind::Work(time) => self.work(*time, op.step),
             OpKind::Pause => drop(self.call(self.calls.pause, &[], false)),
-            OpKind::Die => {}
+            OpKind::Die => drop(self.call(self.calls.die, &[context], false)),
             OpKind::Fence => drop(self.builder.ins().fence()),
             OpKind::Yield => drop(self.call(self.calls.yield_now, &[context], false)),
             OpKind::Sleep(time) => {

@@ -49,6 +49,8 @@ pub struct Hooks {
     pub sleep: unsafe extern "C" fn(context: *mut c_void, ns: u64),
     /// Writes one byte in each page of the worker's own region of that index in [`plan::Program::regions`].
     pub touch: unsafe extern "C" fn(context: *mut c_void, region: u32),
+    /// Ends the process at once, with what it holds.
+    pub die: unsafe extern "C" fn(context: *mut c_void),
 }
 
 impl Hooks {
@@ -60,7 +62,7 @@ impl Hooks {
         }
         unsafe extern "C" fn yield_now(_: *mut c_void) {}
         unsafe extern "C" fn sleep(_: *mut c_void, _: u64) {}
-        Hooks { lock, unlock: lock, spin: give_up, tick: give_up, yield_now, sleep, touch: lock }
+        Hooks { lock, unlock: lock, spin: give_up, tick: give_up, yield_now, sleep, touch: lock, die: yield_now }
     };
 }
 

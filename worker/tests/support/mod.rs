@@ -35,16 +35,19 @@ pub(crate) enum Called {
     Sleep(u64),
     /// `touch` of a region by index.
     Touch(u32),
+    /// `die`: writes it down, and lives.
+    Die,
 }
 
 /// Calls of hooks after which a `tick` gives up.
 pub(crate) const TICKS_BEFORE_GIVING_UP: usize = 100;
 
 /// The names of the functions that a loop calls.
-pub(crate) const NAMES: [&str; 9] = ["lock", "unlock", "spin", "tick", "yield", "sleep", "touch", "pause", "flush"];
+pub(crate) const NAMES: [&str; 10] =
+    ["lock", "unlock", "spin", "tick", "yield", "sleep", "touch", "die", "pause", "flush"];
 
 /// Hooks that write to the [`Context`].
-pub(crate) const HOOKS: Hooks = Hooks { lock, unlock, spin, tick, yield_now, sleep, touch };
+pub(crate) const HOOKS: Hooks = Hooks { lock, unlock, spin, tick, yield_now, sleep, touch, die };
 
 /// # Safety
 /// `context` points to a [`Context`] that only the calling thread uses, as [`run`] sees to.
@@ -98,6 +101,11 @@ unsafe extern "C" fn sleep(c: *mut c_void, ns: u64) {
 unsafe extern "C" fn touch(c: *mut c_void, region: u32) {
     // SAFETY: as in `lock`.
     unsafe { context(c) }.log.push(Called::Touch(region));
+}
+
+unsafe extern "C" fn die(c: *mut c_void) {
+    // SAFETY: as in `lock`.
+    unsafe { context(c) }.log.push(Called::Die);
 }
 
 /// A program of these operations, each a step of its own, in each pass.

@@ -106,9 +106,10 @@ fn touched_object(case: &Case, seat: Seat, step: &Step) -> Result<Option<(usize,
 
 /// What a step is taken to cost, nanoseconds. Access, atomic and lock steps: as measured uncontended on an AMD EPYC of
 /// family 25. `pause`: about 10 cycles before Skylake, up to 140 since (Intel optimisation reference manual). `wait`: a
-/// hand-over of a line. `touch`: a page that is there already; its first touch comes once. The rest: orders of magnitude. They turn a loop into accesses a second, which only rank
-/// elements as hot or cold: the same error in all changes nothing, one of tenfold in a single step could move an
-/// element across [`HOT_SHARE`](crate::placement::HOT_SHARE).
+/// hand-over of a line. `touch`: a page that is there already; its first touch comes once. The rest: orders of
+/// magnitude; a lock's kind does not count, so that no rule places by it. They turn a loop into accesses a second,
+/// which only rank elements as hot or cold: the same error in all changes nothing, one of tenfold in a single step
+/// could move an element across [`HOT_SHARE`](crate::placement::HOT_SHARE).
 fn nominal_ns(case: &Case, action: &Action) -> f64 {
     match action {
         Action::Load(_) | Action::Store(_) | Action::Bump(_) => 0.5,

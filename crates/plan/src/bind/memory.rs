@@ -1,10 +1,13 @@
 //! From an arm's fields and locks to offsets, for one copy or several.
 
-use super::{BindError, accesses};
+use super::{BindError, Seat, accesses, seats};
+use crate::lock::LockKind;
 use crate::placement::{Layout, PlacementError, Strategy, Subject, place};
 use crate::program::PlacedLock;
 use crate::scenario::{Arm, Case};
-use crate::units::PAGE_BYTES;
+use crate::step::{Action, Step};
+use crate::units::{PAGE_BYTES, WorkerIndex};
+use std::collections::BTreeSet;
 
 /// Most elements of one arm: each is a row of the results and an address of each worker's `[any]`, and with more a
 /// Program would no longer be a small message.
@@ -14,8 +17,23 @@ const MAX_ELEMENTS: u64 = 65_536;
 pub(super) fn lay_out(arm: &Arm) -> Result<Layout, BindError> {
     count_elements(&arm.case)?;
     let items = accesses::items(&arm.case)?;
-    place(&items, &arm.case.placement)
-        .map_err(|error| BindError::new(path_of(&error, arm), error.to_string(), error.cure()))
+    let mut layout = place(&items, &arm.case.placement)
+        .map_err(|error| BindError::new(path_of(&error, arm), error.to_string(), error.cure()))?;
+    name_silent_readers(&arm.case, &mut layout);
+    Ok(layout)
+}
+
+/// Who takes a lock writes it, but for the readers of a sequence lock. They are told apart when everything is placed,
+/// so that no rule gives a lock another place for its kind.
+fn name_silent_readers(case: &Case, layout: &mut Layout) {
+    for (index, lock) in case.locks.iter().enumerate().filter(|(_, lock)| lock.kind == LockKind::Seqlock) {
+        let takes = |step: &Step| matches!(step.action, Action::Lock { lock, shared: false, .. } if lock == index);
+        let owns = |seat: Seat| case.roles[seat.role].steps.iter().any(takes);
+        let owners: BTreeSet<WorkerIndex> = seats(case).filter(|seat| owns(*seat)).map(|seat| seat.index).collect();
+        for placed in layout.placed.iter_mut().filter(|placed| placed.lock && placed.field == lock.name) {
+            (placed.writers, placed.readers) = placed.writers.iter().partition(|worker| owners.contains(worker));
+        }
+    }
 }
 
 fn count_elements(case: &Case) -> Result<(), BindError> {

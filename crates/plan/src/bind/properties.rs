@@ -3,6 +3,7 @@
 
 use super::{Bound, bind};
 use crate::fixtures::{Scene, plan_of, two_cpus, two_sockets};
+use crate::lock::LockKind;
 use crate::placement::Strategy;
 use crate::program::{Address, OpKind, Program, WorkerProgram};
 use crate::scenario::{Arm, ArmKind, Case, Count, Width};
@@ -13,7 +14,28 @@ use proptest::test_runner::TestCaseError;
 use std::collections::BTreeSet;
 
 /// A step as numbers, made valid for the fields there are.
-type Draw = (usize, prop::sample::Index, prop::sample::Index, u32, bool);
+type Draw = (usize, prop::sample::Index, prop::sample::Index, u32, Section);
+
+/// What stands around a step.
+#[derive(Copy, Clone, Debug)]
+enum Section {
+    Bare,
+    Locked { shared: bool, timeout: bool },
+}
+
+fn section() -> impl Generator<Value = Section> {
+    let locked = (any::<bool>(), any::<bool>()).prop_map(|(shared, timeout)| Section::Locked { shared, timeout });
+    prop_oneof![Just(Section::Bare), locked]
+}
+
+/// The step in its section: as the lock's kind allows, and its reader where it reads again.
+fn within(section: Section, kind: LockKind, verb: &str, text: String) -> Vec<String> {
+    let Section::Locked { shared, timeout } = section else { return vec![text] };
+    let repeats = matches!(verb, "load" | "pause" | "work 50");
+    let r = if shared && (kind != LockKind::Seqlock || repeats) { "r" } else { "" };
+    let timeout = if timeout && kind.times_out() { " timeout 1000" } else { "" };
+    vec![format!("{r}lock m{timeout}"), text, format!("{r}unlock m")]
+}
 
 fn field() -> impl Generator<Value = (Width, Count)> {
     let width = prop_oneof![Just(Width::U8), Just(Width::U16), Just(Width::U32), Just(Width::U64)];
@@ -21,12 +43,12 @@ fn field() -> impl Generator<Value = (Width, Count)> {
     (width, count)
 }
 
-fn step(draw: &Draw, fields: &[(Width, Count)]) -> Vec<String> {
-    let (verb, field, element, every, locked) = draw;
+fn step(draw: &Draw, fields: &[(Width, Count)], kind: LockKind) -> Vec<String> {
+    let (verb, field, element, every, section) = draw;
     let verb = ["load", "store", "bump", "add", "swap", "cas", "flush", "post", "wait", "pause", "work 50"][*verb];
     let every = if *every > 1 { format!("every {every} ") } else { String::new() };
     if verb == "pause" || verb == "work 50" {
-        return vec![format!("{every}{verb}")];
+        return within(*section, kind, verb, format!("{every}{verb}"));
     }
     let field = field.index(fields.len());
     let definite = verb == "post" || verb == "wait";
@@ -38,13 +60,13 @@ fn step(draw: &Draw, fields: &[(Width, Count)]) -> Vec<String> {
             choices[element.index(if definite { 2 } else { 4 })].clone()
         }
     };
-    let text = format!("{every}{verb} f{field}{brackets}");
-    if *locked { vec!["lock m".to_owned(), text, "unlock m".to_owned()] } else { vec![text] }
+    within(*section, kind, verb, format!("{every}{verb} f{field}{brackets}"))
 }
 
 fn scene() -> impl Generator<Value = Scene> {
-    let draw = (0usize..11, any::<prop::sample::Index>(), any::<prop::sample::Index>(), 1u32..4, any::<bool>());
-    let role = (1u32..4, prop::collection::vec(draw, 1..6));
+    let draw = (0usize..11, any::<prop::sample::Index>(), any::<prop::sample::Index>(), 1u32..4, section());
+    let role = (1u32..4, 1u32..3, prop::collection::vec(draw, 1..6));
+    let kind = prop::sample::select(LockKind::ALL.to_vec());
     let rule = prop_oneof![
         Just(Strategy::Packed),
         Just(Strategy::Declared),
@@ -53,16 +75,17 @@ fn scene() -> impl Generator<Value = Scene> {
         Just(Strategy::HotCold),
     ];
     let shift = (0u64..32).prop_map(|eights| eights * 8);
-    (prop::collection::vec(field(), 1..5), prop::collection::vec(role, 1..4), rule, shift).prop_map(
-        |(fields, roles, rule, shift)| {
-            let mut scene = Scene::new().lock("idle", None).lock("m", None).placed(rule, shift).oversubscribed();
+    (prop::collection::vec(field(), 1..5), prop::collection::vec(role, 1..4), rule, shift, kind).prop_map(
+        |(fields, roles, rule, shift, kind)| {
+            let mut scene = Scene::new().lock("idle", None).lock_of("m", kind).placed(rule, shift).oversubscribed();
             for (f, (width, count)) in fields.iter().enumerate() {
                 scene = scene.any_field(&format!("f{f}"), *width, *count, None);
             }
-            for (r, (workers, draws)) in roles.iter().enumerate() {
-                let steps: Vec<String> = draws.iter().flat_map(|draw| step(draw, &fields)).collect();
+            for (r, (processes, threads, draws)) in roles.iter().enumerate() {
+                let steps: Vec<String> = draws.iter().flat_map(|draw| step(draw, &fields, kind)).collect();
                 let steps: Vec<&str> = steps.iter().map(String::as_str).collect();
-                scene = scene.role(&format!("role{r}"), *workers, &steps);
+                scene = scene.role(&format!("role{r}"), processes * threads, &steps);
+                scene.0.roles[r].threads = *threads;
             }
             scene
         },
@@ -81,7 +104,7 @@ fn ranges(program: &Program, kind: &OpKind) -> Vec<(u64, u64)> {
         OpKind::Post { width, at } | OpKind::Wait { width, at } => vec![(*at, width.bytes())],
         OpKind::Lock { lock, .. } | OpKind::Unlock { lock, .. } => {
             let lock = &program.locks[*lock as usize];
-            vec![(lock.offset, crate::LockKind::BYTES)]
+            vec![(lock.offset, LockKind::BYTES)]
         }
         _ => Vec::new(),
     }
@@ -145,6 +168,44 @@ fn layout_names_who_touches(arm: &Arm, program: &Program) -> Result<(), TestCase
     Ok(())
 }
 
+/// What a worker takes it releases in the same pass and the same way, and it waits with a timeout only where that
+/// works.
+fn locks_are_given_back(program: &Program) -> Result<(), TestCaseError> {
+    for worker in &program.workers {
+        let mut held = None;
+        for op in &worker.ops {
+            match op.kind {
+                OpKind::Lock { lock, shared, timeout } => {
+                    let kind = program.locks[lock as usize].kind;
+                    prop_assert!(timeout.is_none() || kind.times_out(), "{}", kind.name());
+                    prop_assert_eq!(held.replace((lock, shared)), None);
+                }
+                OpKind::Unlock { lock, shared } => prop_assert_eq!(held.take(), Some((lock, shared))),
+                _ => {}
+            }
+        }
+        prop_assert_eq!(held, None);
+    }
+    Ok(())
+}
+
+/// Processes are numbered from 0 without a gap, in the order of the workers, and hold threads of one role.
+fn processes_hold_threads_of_one_role(arm: &Arm, program: &Program) -> Result<(), TestCaseError> {
+    let mut next = 0;
+    for pair in program.workers.windows(2) {
+        prop_assert!(pair[1].process == pair[0].process || pair[1].process == pair[0].process + 1);
+    }
+    for threads in program.workers.chunk_by(|one, other| one.process == other.process) {
+        prop_assert_eq!(threads[0].process, next);
+        next += 1;
+        prop_assert!(threads.iter().all(|worker| worker.role == threads[0].role));
+        let solo = matches!(arm.kind, ArmKind::Solo { .. });
+        let wanted = if solo { 1 } else { arm.case.roles[threads[0].role as usize].threads };
+        prop_assert_eq!(threads.len() as u32, wanted);
+    }
+    Ok(())
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -158,6 +219,8 @@ proptest! {
             let program = arm.program.as_ref().expect("oversubscribed workers always fit");
             operations_hit_their_elements(&arm.arm, program)?;
             layout_names_who_touches(&arm.arm, program)?;
+            locks_are_given_back(program)?;
+            processes_hold_threads_of_one_role(&arm.arm, program)?;
             if arm.arm.kind == ArmKind::Unshared {
                 copies_share_no_line_pair(program)?;
             }

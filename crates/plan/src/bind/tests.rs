@@ -54,7 +54,9 @@ fn a_solo_arm_keeps_index_cpu_and_layout_of_its_worker() {
     let scene = counters(1).role("reader", 1, &["load hits[all]"]);
     let bound = bound(&scene);
     let (full, solo) = (program(&bound, "packed"), program(&bound, "solo:reader"));
-    assert_eq!(solo.workers, full.workers[1..]);
+    let in_full = &full.workers[1];
+    assert_eq!((in_full.process, solo.workers.len()), (1, 1));
+    assert_eq!(solo.workers[0], crate::WorkerProgram { process: 0, ..in_full.clone() });
     assert_eq!((solo.workers[0].index, solo.workers[0].role), (WorkerIndex(1), 1));
     let places = |p: &Program| p.layout.placed.iter().map(|p| (p.field.clone(), p.offset)).collect::<Vec<_>>();
     assert_eq!(places(solo), places(full));
@@ -75,7 +77,7 @@ fn an_unshared_arm_copies_fields_and_locks_at_the_same_place_in_a_page() {
     let locks = |worker: usize| unshared.workers[worker].ops.iter().map(|op| op.kind.clone()).collect::<Vec<_>>();
     assert_eq!(locks(1)[0], OpKind::Lock { lock: 1, shared: false, timeout: None });
     assert_eq!(locks(0)[2], OpKind::Unlock { lock: 0, shared: false });
-    assert_eq!(unshared.area_bytes, 4096 + 96);
+    assert_eq!(unshared.area_bytes, 4096 + 48 + crate::LockKind::BYTES);
     assert_eq!(unshared.layout, program(&bound, "packed").layout);
 }
 
@@ -126,6 +128,71 @@ fn a_role_that_begins_later_does_so_in_its_baselines_too() {
     let after = |arm: &str| program(&bound, arm).workers.iter().map(|worker| worker.after.0).collect::<Vec<_>>();
     assert_eq!((after("packed"), after("unshared:packed")), (vec![0, 5_000_000], vec![0, 5_000_000]));
     assert_eq!((after("solo:counter"), after("solo:late")), (vec![0], vec![5_000_000]));
+}
+
+#[test]
+fn threads_fill_processes_role_by_role() {
+    let mut scene = counters(1).role("threaded", 6, &["pause"]).role("last", 2, &["pause"]).oversubscribed();
+    scene.0.roles[1].threads = 3;
+    let bound = bound(&scene);
+    let of = |arm: &str| program(&bound, arm).workers.iter().map(|worker| worker.process).collect::<Vec<_>>();
+    assert_eq!(of("packed"), [0, 1, 1, 1, 2, 2, 2, 3, 4]);
+    assert_eq!(of("unshared:packed"), of("packed"));
+    assert_eq!((of("solo:threaded"), of("solo:last")), (vec![0], vec![0]));
+}
+
+#[test]
+fn an_open_loop_records_latencies() {
+    let mut scene = counters(1).role("open", 1, &["pause"]).role("timed", 1, &["pause"]).oversubscribed();
+    scene.0.roles[1].period = Some(crate::Nanos(20_000));
+    scene.0.roles[2].latency = true;
+    let bound = bound(&scene);
+    let of = |arm: &str| program(&bound, arm).workers.iter().map(|w| (w.period, w.latency)).collect::<Vec<_>>();
+    let open = (Some(crate::Nanos(20_000)), true);
+    assert_eq!(of("packed"), [(None, false), open, (None, true)]);
+    assert_eq!(of("solo:open"), [open]);
+}
+
+#[test]
+fn a_plain_arm_is_the_variant_with_its_locks_untimed() {
+    let bound = bound(&Scene::new().lock("m", None).role("r", 2, &["lock m timeout 700", "unlock m"]));
+    let (packed, plain) = (program(&bound, "packed"), program(&bound, "plain"));
+    assert!(packed.timed_locks && !plain.timed_locks);
+    assert_eq!(Program { arm: "packed".to_owned(), timed_locks: true, ..plain.clone() }, *packed);
+    assert_eq!(packed.longest_pass(), crate::Nanos(700));
+}
+
+/// Comparing kinds compares algorithms: were a lock's place to follow its kind, layouts would be compared as well.
+#[test]
+fn the_layout_is_the_same_with_every_kind_of_lock() {
+    use crate::lock::LockKind;
+    let of = |kind, strategy: &Strategy| {
+        let scene = Scene::new()
+            .any_field("x", Width::U64, Count::PerWorker, None)
+            .lock_of("m", kind)
+            .role("writer", 1, &["lock m", "bump x[me]", "unlock m"])
+            .role("reader", 1, &["rlock m", "load x[0]", "runlock m"])
+            .placed(strategy.clone(), 0);
+        let bound = bound(&scene);
+        program(&bound, "packed").layout.clone()
+    };
+    for strategy in [Strategy::Packed, Strategy::Declared, Strategy::Pad(64), Strategy::ByWriter, Strategy::HotCold] {
+        for kind in LockKind::ALL {
+            let (first, layout) = (of(LockKind::Pthread, &strategy), of(kind, &strategy));
+            let places = |layout: &crate::Layout| {
+                let placed = layout.placed.iter().map(|p| (p.field.clone(), p.element, p.offset, p.bytes));
+                (placed.collect::<Vec<_>>(), layout.bytes)
+            };
+            assert_eq!(places(&layout), places(&first), "{} under {strategy:?}", kind.name());
+            let lock = layout.placed.iter().find(|placed| placed.lock).expect("the lock is taken");
+            let (writers, readers) = (lock.writers.as_slice(), lock.readers.as_slice());
+            let expected: (&[_], &[_]) = match kind {
+                LockKind::Seqlock => (&[WorkerIndex(0)], &[WorkerIndex(1)]),
+                _ => (&[WorkerIndex(0), WorkerIndex(1)], &[]),
+            };
+            assert_eq!((writers, readers), expected, "{}", kind.name());
+        }
+    }
 }
 
 #[test]

@@ -12,7 +12,8 @@ fn family() -> impl Generator<Value = Vec<Item>> {
     let element = (prop::collection::btree_set(0u32..4, 0..3), prop_oneof![Just(0.0), 1.0..1e9f64], any::<bool>());
     let kind = (0u32..4, prop::bool::weighted(0.2), prop::bool::weighted(0.8));
     (kind, prop::collection::vec(element, 1..6)).prop_map(|((width, lock, touched), elements)| {
-        let (bytes, align) = if lock { (48, 8) } else { (1 << width, 1 << width) };
+        let (bytes, align) =
+            if lock { (crate::LockKind::BYTES, crate::LockKind::ALIGN) } else { (1 << width, 1 << width) };
         let wanted = if lock { 1 } else { elements.len() };
         let items = elements.into_iter().take(wanted).zip(0..);
         items
