@@ -69,7 +69,10 @@ mod tests {
         let plain = "Uid:\t1000\t1000\t1000\t1000\nCapEff:\t0000000000000000\n";
         let other = "Uid:\t1001\t1001\t1001\t1001\n";
         let root = "Uid:\t0\t0\t0\t0\nCapEff:\t000001ffffffffff\n";
-        assert_eq!((may(plain, plain), may(plain, other), may(plain, root)), ((true, true), (false, false), (false, false)));
+        assert_eq!(
+            (may(plain, plain), may(plain, other), may(plain, root)),
+            ((true, true), (false, false), (false, false))
+        );
         assert_eq!(may(root, other), (true, true));
         assert_eq!(may("Uid:\t0\t0\t0\t0\nCapEff:\t0000000000000020\n", other), (true, false), "CAP_KILL alone");
         assert_eq!(may(plain, "Uid:\t1000\t0\t0\t0\n"), (true, true), "a set-user-id program of one's own");
@@ -78,6 +81,9 @@ mod tests {
 
     #[test]
     fn what_is_not_to_be_seen_is_not_allowed() {
-        assert_eq!((may("", "Uid:\t0\t0\t0\t0\n"), may("Uid:\t0\t0\t0\t0\n", "Uid:\t0\n")), ((false, false), (false, false)));
+        assert_eq!(
+            (may("", "Uid:\t0\t0\t0\t0\n"), may("Uid:\t0\t0\t0\t0\n", "Uid:\t0\n")),
+            ((false, false), (false, false))
+        );
     }
 }

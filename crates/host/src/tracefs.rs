@@ -37,8 +37,7 @@ pub fn tracefs(root: &Root) -> Tracefs {
     let mounts = root.text("proc/self/mounts").unwrap_or_default();
     let has_place = root.path(OWN).is_dir();
     // What another mount lies over, as where a sandbox hides /sys, is still in the table.
-    let is_mounted =
-        || has_place && mount_at(&mounts, &format!("/{OWN}")).is_some_and(|mount| mount.kind == "tracefs");
+    let is_mounted = || has_place && mount_at(&mounts, &format!("/{OWN}")).is_some_and(|mount| mount.kind == "tracefs");
     // All may enter the mount point, so that a refusal means a mount behind it.
     if seen[0] == Access::Refused || is_mounted() {
         return Tracefs::Closed(OWN);
@@ -114,7 +113,8 @@ mod tests {
         let unmounted = Fixture::new().file("sys/kernel/tracing/.keep", "");
         assert_eq!(tracefs(&unmounted.root()), Tracefs::NotMounted);
         assert_eq!(tracefs(&Fixture::new().root()), Tracefs::Absent);
-        let covered = Fixture::new().file("proc/self/mounts", "tracefs /sys/kernel/tracing tracefs rw 0 0\ntmpfs /sys tmpfs\n");
+        let covered =
+            Fixture::new().file("proc/self/mounts", "tracefs /sys/kernel/tracing tracefs rw 0 0\ntmpfs /sys tmpfs\n");
         assert_eq!(tracefs(&covered.root()), Tracefs::Absent, "the mount lies below another");
     }
 
