@@ -50,7 +50,7 @@ mod tests {
             let fixture = Fixture::new().file("proc/self/limits", &format!("Max open files  {limit}  524288  files\n"));
             let found = fixture.findings(|patient| vec![open_files(patient)]).remove(0);
             assert_well_formed(&found);
-            if let Some(limit) = limit.parse().ok() {
+            if let Result::Ok(limit) = limit.parse() {
                 assert_eq!(found.spoils, Spoils::MoreFilesThan(limit), "enough for most may be too little for one");
             }
             found.check.state
