@@ -1,9 +1,11 @@
 //! What a bound scenario needs of the machine, for the doctor to judge by.
 
-use counters::Selection;
+use crate::provision::LOWEST_FD;
+use counters::{Event, Order, Orders, Selection};
 use doctor::Needs;
+use host::Root;
 use plan::expect::{Against, Metric};
-use plan::{Bound, CpuId, Plan, Program};
+use plan::{ArmKind, Bound, CpuId, Plan, Program};
 use record::Events;
 use shm_layout::SegmentMap;
 use std::collections::BTreeSet;
@@ -29,7 +31,69 @@ pub(crate) fn of(plan: &Plan, bound: &Bound, selection: &Selection) -> Needs {
         workers: at_once.max().unwrap_or(0),
         segment_bytes: programs(bound).filter_map(segment_bytes).max().unwrap_or(0),
         hardware_counts: named_counters(plan).into_iter().any(|name| Events(&counted).by_processor(name)),
+        open_files: open_files(&Root::system(), processes(bound), &selection.orders()),
+        unplaced: unplaced(bound),
     }
+}
+
+/// Why this host runs nothing of the scenario, in the first arm's words; `None` where it can place some variant.
+pub(crate) fn unplaced(bound: &Bound) -> Option<String> {
+    let runs = bound.arms.iter().any(|arm| arm.arm.kind == ArmKind::Variant && arm.program.is_ok());
+    let reasons = || bound.arms.iter().find_map(|arm| Some(arm.program.as_ref().err()?.why.clone()));
+    if runs { None } else { reasons().or_else(|| Some("the scenario has no variant".to_owned())) }
+}
+
+/// Most workers at once in any arm, each a process.
+fn processes(bound: &Bound) -> u64 {
+    programs(bound).map(|program| program.workers.len() as u64).max().unwrap_or(0)
+}
+
+/// Open files of the process that has most of them: those that this one was started with and hands down, and what a
+/// repetition adds. An event that the kernel then refuses takes none, so there may be fewer.
+fn open_files(root: &Root, workers: u64, orders: &[Orders]) -> u64 {
+    // Requests to end, the segment and its name, the program, two pipes; a worker's report and pidfd.
+    const COORDINATOR: u64 = 8;
+    const OF_EACH_WORKER: u64 = 2;
+    // Handed over: the program, the pipes. They begin at a number of their own, and numbers are limited, not files.
+    const HIGH: u64 = 5;
+    // Report, both pipes, the lifeline's own end, the segment, the thread's run times, a file being read.
+    const WORKER: u64 = 7;
+    if workers == 0 {
+        return 0;
+    }
+    let begun_with = host::open_files(root);
+    let of_kernel = |events: &mut dyn Iterator<Item = &Event>| {
+        let mut distinct: Vec<_> = Vec::new();
+        events.for_each(|event| {
+            if !distinct.contains(&&event.attr) {
+                distinct.push(&event.attr)
+            }
+        });
+        group(distinct.len())
+    };
+    let software = |orders: &Orders| group(counted(orders).filter(|event| !event.is_hardware()).count());
+    let held = of_kernel(&mut orders.iter().flat_map(counted).filter(|event| !event.is_hardware()));
+    let has_pmu = !host::core_pmus(root).is_empty();
+    // At worst each event is a group.
+    let hardware = |orders: &Orders| {
+        let opens = |event: &&Event| event.is_hardware() && (has_pmu || event.is_beside_the_cores());
+        2 * counted(orders).filter(opens).count() as u64
+    };
+    let coordinator = begun_with + COORDINATOR + held + OF_EACH_WORKER * workers;
+    let worker = orders.iter().map(|orders| begun_with + WORKER + software(orders) + hardware(orders)).max();
+    coordinator.max(LOWEST_FD as u64 + HIGH + workers).max(worker.unwrap_or(0))
+}
+
+fn counted(orders: &Orders) -> impl Iterator<Item = &Event> {
+    orders.orders.iter().filter_map(|order| match order {
+        Order::Count(event) => Some(event),
+        Order::Refused { .. } => None,
+    })
+}
+
+/// Descriptors of a group of so many events: one more, of its leader.
+fn group(events: usize) -> u64 {
+    if events == 0 { 0 } else { events as u64 + 1 }
 }
 
 fn cpus_of(program: &Program) -> impl Iterator<Item = CpuId> {
@@ -64,7 +128,6 @@ fn counter(metric: &Metric) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use host::Root;
     use plan::{Cpu, Topology};
 
     const SCENARIO: &str = r#"
@@ -120,5 +183,34 @@ loop = ["bump hits[me]"]
         assert!(!with("page_faults_per_op(packed) < 1"));
         assert!(with("l1d_load_misses_per_op(packed) > 1"));
         assert!(with("ns_per_op(packed) > 2 * cycles_per_second(apart)"));
+    }
+
+    #[test]
+    fn each_worker_and_each_event_takes_its_descriptors() {
+        let folder = tempfile::tempdir().unwrap();
+        let orders = |events: &str| {
+            let events = plan::EventSpec::list(events).unwrap();
+            Selection::choose(&Root::at(folder.path()), &[CpuId(0)], &events).unwrap().orders()
+        };
+        let files = |workers, events| open_files(&Root::at(folder.path()), workers, &orders(events));
+        let (few, more) = ("cs", "cs,faults,task-clock,cpu-clock,major-faults,minor-faults,emulation-faults");
+        assert_eq!(files(12, few) - files(11, few), 2, "a report and a pidfd");
+        assert!(files(40, more) > files(40, few), "events are held by the coordinator");
+        assert!(files(1, few) >= 22, "handed over from number 16 on");
+        assert_eq!(files(0, more), 0, "no arm, no repetition");
+    }
+
+    #[test]
+    fn a_scenario_without_a_place_says_why() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("case.toml");
+        std::fs::write(&file, SCENARIO.replace("cpus = [1, 3]", "cpus = \"spread\"")).unwrap();
+        let plan = scenario::load(&file).unwrap().plan;
+        let on = |cpus: u32| {
+            let cpu = |id| Cpu { id: CpuId(id), core: id, llc: 0, node: 0, socket: 0, usable: true };
+            unplaced(&plan::bind(&plan, &Topology { cpus: (0..cpus).map(cpu).collect() }, 0).unwrap())
+        };
+        assert_eq!(on(2), None);
+        assert!(on(1).is_some_and(|why| why.contains('2') && why.contains("CPU")), "{:?}", on(1));
     }
 }

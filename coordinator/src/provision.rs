@@ -16,7 +16,7 @@ use worker::Handover;
 
 /// Lowest number of a descriptor that is handed to workers: above the numbers at which they receive it, so that placing
 /// one never overwrites another.
-const LOWEST_FD: i32 = 16;
+pub(crate) const LOWEST_FD: i32 = 16;
 
 /// One repetition's means.
 pub(crate) struct Provision {

@@ -33,11 +33,19 @@ const NAMES: [&str; 20] = [
 ];
 
 fn checks() -> Vec<Check> {
-    let output = coordinator().args(["doctor", "--json"]).output().unwrap();
+    let doctor = record(coordinator().args(["doctor", "--json"]));
+    assert!(doctor.scenario.is_none() && !doctor.cpus.is_empty(), "{doctor:?}");
+    assert!(doctor.checks.iter().all(|check| !check.spoils), "no scenario to spoil: {doctor:?}");
+    doctor.checks
+}
+
+/// What that command prints.
+fn record(command: &mut Command) -> Doctor {
+    let output = command.output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let text = stdout(&output);
     assert!(text.starts_with("{\n  \"schema_version\": 1,\n  \"checks\": ["), "the contract's first keys: {text}");
-    serde_json::from_str::<Doctor>(&text).unwrap().checks
+    serde_json::from_str(&text).unwrap()
 }
 
 #[test]
@@ -127,6 +135,100 @@ fn the_flags_of_a_run_shape_what_is_asked_about() {
     let spoilt = missing.split_whitespace().collect::<Vec<_>>().join(" ");
     let names_pmu = spoilt.split_once("are spoiled by: ").is_some_and(|(_, rest)| rest.contains("pmu"));
     assert_eq!(names_pmu, !pmu_is_well, "{missing}");
+}
+
+/// `coordinator`, started by a shell after `first`.
+fn after(first: &str) -> Command {
+    let mut command = Command::new("sh");
+    command.args(["-c", &format!("{first} exec \"$0\" \"$@\""), env!("CARGO_BIN_EXE_coordinator")]);
+    command.env("COLUMNS", "80").stdin(Stdio::null());
+    command
+}
+
+/// The check on `name` in doctor's JSON on the scenario.
+fn of_scenario(command: &mut Command, bench: &Bench, name: &str) -> Check {
+    let doctor = record(command.args(["doctor", "--json"]).arg(bench.scenario()));
+    assert_eq!(doctor.scenario.as_deref(), bench.scenario().to_str());
+    doctor.checks.into_iter().find(|check| check.name == name).unwrap()
+}
+
+#[test]
+fn a_scenario_that_cannot_be_placed_is_spoiled_and_told_why() {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap().trim();
+    let first = allowed.split([',', '-']).next().unwrap();
+    let bench = Bench::new(QUICK);
+    let one = || after(&format!("taskset -pc {first} $$ >/dev/null &&"));
+    let output = one().arg("doctor").arg(bench.scenario()).output().unwrap();
+    let text = stdout(&output).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("This host can place no arm of ") && !text.contains("Nothing here spoils"), "{text}");
+    assert!(text.split_once("are spoiled by: ").is_some_and(|(_, rest)| rest.contains("cpuset")), "{text}");
+    let check = of_scenario(&mut one(), &bench, "cpuset");
+    assert!(check.spoils && check.seen.starts_with(&format!("CPU {first} alone")), "{check:?}");
+    let run = one().arg("run").arg(bench.scenario()).arg("--out").arg(bench.results()).output().unwrap();
+    assert_eq!(run.status.code(), Some(4), "what doctor foretold: {}", stderr(&run));
+}
+
+/// The least limit that doctor finds enough is enough, and one that it calls too little stops the run.
+#[test]
+fn a_limit_on_open_files_spoils_the_runs_that_it_stops() {
+    if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
+        return skip("two workers need two CPUs");
+    }
+    let _alone = alone();
+    let bench = Bench::new(&QUICK.replace("repetitions = 3", "repetitions = 1\nbaselines = []"));
+    let limited = |limit: u32| after(&format!("ulimit -n {limit} &&"));
+    let enough = |limit: u32| !of_scenario(&mut limited(limit), &bench, "open_files").spoils;
+    let run = |limit: u32| {
+        limited(limit)
+            .arg("run")
+            .arg(bench.scenario())
+            .arg("--out")
+            .arg(bench.results())
+            .arg("--json")
+            .output()
+            .unwrap()
+    };
+    // Numbers from 16 on are handed to workers: five for all, and a report each.
+    let (mut little, mut much) = (20, 256);
+    assert!(!enough(little) && enough(much));
+    let stopped = run(little);
+    assert_eq!(stopped.status.code(), Some(1), "{}", stderr(&stopped));
+    assert!(stderr(&stopped).contains("open_files (at most 20)"), "{}", stderr(&stopped));
+    while much - little > 1 {
+        let middle = (little + much) / 2;
+        if enough(middle) { much = middle } else { little = middle }
+    }
+    let done = run(much);
+    assert!([Some(0), Some(3)].contains(&done.status.code()), "{much}: {}", stderr(&done));
+    assert!(!stdout(&done).contains("no file descriptor was left"), "{much}: each event was opened");
+}
+
+/// In a mount namespace of its own, where files are hidden as sandboxes hide them.
+#[test]
+fn what_a_sandbox_hides_is_not_said() {
+    if !is_root() {
+        return skip("only root can hide files from one process alone");
+    }
+    let hidden = |folder: &str| {
+        let mut command = Command::new("unshare");
+        let script = format!("mount -t tmpfs none {folder} && exec \"$0\" doctor --json");
+        command.args(["--mount", "--propagation", "private", "sh", "-c", &script, env!("CARGO_BIN_EXE_coordinator")]);
+        record(&mut command).checks
+    };
+    let silent = |checks: &[Check], names: &[&str]| {
+        for name in names {
+            let check = checks.iter().find(|check| check.name == *name).unwrap();
+            assert!(check.state == CheckState::Missing && !check.seen.starts_with("no perf"), "{check:?}");
+        }
+    };
+    let settings =
+        ["perf_event_paranoid", "nmi_watchdog", "watchdogs", "vm_stat_interval", "timer_migration", "numa_balancing"];
+    silent(&hidden("/proc/sys"), &settings);
+    let without_sys = hidden("/sys");
+    silent(&without_sys, &["transparent_huge_pages", "ksm", "nohz_full", "tracefs", "cgroup_quota"]);
+    let tracefs = without_sys.iter().find(|check| check.name == "tracefs").unwrap();
+    assert!(tracefs.seen.contains("hidden"), "{tracefs:?}");
 }
 
 #[test]

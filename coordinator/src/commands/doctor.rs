@@ -7,10 +7,11 @@ use crate::machine::Machine;
 use crate::needs;
 use crate::report::doctor::{self as screen, Screen};
 use crate::report::style::{ColourChoice, Style};
-use doctor::{Needs, Patient};
+use crate::report::window;
+use doctor::{Finding, Needs, Patient, Theme};
 use host::Root;
 use plan::{CpuId, Topology};
-use record::{Doctor, SCHEMA_VERSION};
+use record::{Check, Doctor, SCHEMA_VERSION};
 use std::io::Write;
 use std::path::Path;
 
@@ -21,12 +22,11 @@ pub(crate) fn doctor(options: &DoctorOptions, colour: ColourChoice) -> Result<En
     let themes = doctor::examine(&patient, doctor::WATCH);
     let mut out = std::io::stdout().lock();
     if options.json {
-        let checks = themes.into_iter().flat_map(|theme| theme.findings).map(|finding| finding.check).collect();
-        serde_json::to_writer_pretty(&mut out, &Doctor { schema_version: SCHEMA_VERSION, checks })
-            .map_err(std::io::Error::from)?;
+        let record = record_of(&themes, &subject, options.scenario.as_deref());
+        serde_json::to_writer_pretty(&mut out, &record).map_err(std::io::Error::from)?;
         writeln!(out)?;
     } else {
-        let style = Style::for_stdout(colour, console::Term::stdout().size_checked().map(|(_, columns)| columns));
+        let style = Style::for_stdout(colour, window::columns(std::io::stdout()));
         let screen = Screen {
             themes: &themes,
             cpus: &subject.cpus,
@@ -38,6 +38,18 @@ pub(crate) fn doctor(options: &DoctorOptions, colour: ColourChoice) -> Result<En
     }
     out.flush()?;
     Ok(Ending::Done)
+}
+
+/// What `--json` prints.
+fn record_of(themes: &[Theme], subject: &Subject, scenario: Option<&Path>) -> Doctor {
+    let spoils = |finding: &Finding| subject.needs.as_ref().is_some_and(|needs| finding.spoils(needs));
+    let check = |finding: &Finding| Check { spoils: spoils(finding), ..finding.check.clone() };
+    Doctor {
+        schema_version: SCHEMA_VERSION,
+        checks: themes.iter().flat_map(|theme| &theme.findings).map(check).collect(),
+        cpus: subject.cpus.iter().map(|cpu| cpu.0).collect(),
+        scenario: scenario.map(|file| file.to_string_lossy().into_owned()),
+    }
 }
 
 /// What is asked about.

@@ -13,13 +13,15 @@ use crate::commands::clean;
 use crate::exit::{CommandError, Ending};
 use crate::hold::Hold;
 use crate::machine::Machine;
+use crate::needs;
 use crate::report::files;
 use crate::report::progress::{Progress, ProgressMode};
 use crate::report::style::{ColourChoice, Style};
+use crate::report::window;
 use crate::signals::Signals;
 use assemble::Origin;
 use counters::Held;
-use plan::{ArmKind, Bound};
+use plan::Bound;
 use std::io::{IsTerminal, Write};
 use std::time::{Instant, SystemTime};
 
@@ -31,7 +33,7 @@ pub(crate) fn run(options: &RunOptions, colour: ColourChoice) -> Result<Ending, 
     let refused = |error: plan::BindError| overrides::usage_or_refusal(&loaded, error);
     let plan = loaded.plan.clone().only(&options.shape.only).map_err(refused)?;
     let bound = plan::bind(&plan, &machine.topology, seed).map_err(refused)?;
-    if !bound.arms.iter().any(|arm| arm.arm.kind == ArmKind::Variant && arm.program.is_ok()) {
+    if needs::unplaced(&bound).is_some() {
         say(&nothing_to_run(&bound));
         return Ok(Ending::HostCannot);
     }
@@ -39,7 +41,7 @@ pub(crate) fn run(options: &RunOptions, colour: ColourChoice) -> Result<Ending, 
     if options.dry_run {
         return dry_run::print(&plan, &bound).map(|()| Ending::Done);
     }
-    let style = Style::for_stdout(colour, console::Term::stdout().size_checked().map(|(_, columns)| columns));
+    let style = Style::for_stdout(colour, window::columns(std::io::stdout()));
     if options.show_code {
         show_code::print(&bound, &style, options.json)?;
     }

@@ -90,9 +90,13 @@ fn spoilt(themes: &[Theme], file: &Path, needs: &Needs) -> String {
     let findings = themes.iter().flat_map(|theme| &theme.findings);
     let names: Vec<&str> =
         findings.filter(|finding| finding.spoils(needs)).map(|finding| finding.check.name.as_str()).collect();
-    match names.is_empty() {
+    let spoilt = match names.is_empty() {
         true => format!("Nothing here spoils runs of {}.", file.display()),
         false => format!("Runs of {} are spoiled by: {}.", file.display(), names.join(", ")),
+    };
+    match &needs.unplaced {
+        None => spoilt,
+        Some(why) => format!("This host can place no arm of {}: {why}. {spoilt}", file.display()),
     }
 }
 
@@ -132,7 +136,11 @@ mod tests {
     fn finding(name: &str, state: CheckState, seen: &str, spoils: Spoils) -> Finding {
         let cure = (state != CheckState::Ok).then(|| "`sudo sysctl -w kernel.calm=1`".to_owned());
         let why = "it takes time from a worker that the worker then lacks, and which nobody gives back".to_owned();
-        Finding { check: Check { name: name.into(), state, seen: seen.into(), why, cure }, spoils, idle: false }
+        Finding {
+            check: Check { name: name.into(), state, seen: seen.into(), why, cure, spoils: false },
+            spoils,
+            idle: false,
+        }
     }
 
     fn themes() -> Vec<Theme> {
@@ -209,6 +217,13 @@ warn    cgroup_quota     1.5 CPUs for 2
         assert!(text.contains("Runs of case.toml are spoiled by: other_processes, cgroup_quota.\n"), "{text}");
         let text = render(&screen(&themes(), Some((file, &Needs::default())), false), &Style::plain(80));
         assert!(text.contains("Nothing here spoils runs of case.toml.\n"), "{text}");
+        let needs = Needs { unplaced: Some("needs 2 CPUs, this host has 1".to_owned()), ..Needs::default() };
+        let themes =
+            [Theme { title: "Limits", findings: vec![finding("cpuset", CheckState::Warn, "1", Spoils::Unplaced)] }];
+        let text = render(&screen(&themes, Some((file, &needs)), false), &Style::plain(200));
+        let expected = "This host can place no arm of case.toml: needs 2 CPUs, this host has 1. Runs of case.toml are spoiled \
+                        by: cpuset.\n";
+        assert!(text.contains(expected), "{text}");
     }
 
     #[test]

@@ -17,3 +17,4 @@ pub(crate) mod terminal;
 #[cfg(test)]
 mod testing;
 mod text;
+pub(crate) mod window;

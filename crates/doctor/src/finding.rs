@@ -6,7 +6,7 @@ use record::{Check, CheckState};
 /// One check, judged.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
-    /// As it is shown.
+    /// As it is shown; what it spoils is for [`Finding::spoils`] to say.
     pub check: Check,
     /// The runs that it spoils: where its state is not `ok`, or, with a figure that a run's own is held against,
     /// whatever its state.
@@ -31,6 +31,10 @@ pub enum Spoils {
     MoreWorkersThan(f64),
     /// Runs whose segment takes more bytes.
     SegmentsOver(u64),
+    /// Runs of which a process has more files open at once.
+    MoreFilesThan(u64),
+    /// Runs of which no arm finds CPUs for its workers.
+    Unplaced,
 }
 
 /// What a run needs of the machine.
@@ -44,6 +48,10 @@ pub struct Needs {
     pub segment_bytes: u64,
     /// Whether a claim or the user names an event of the processor's.
     pub hardware_counts: bool,
+    /// Files that the process with most of them has open at once.
+    pub open_files: u64,
+    /// Why no variant can be placed on the CPUs that this process may use; `None` where one can.
+    pub unplaced: Option<String>,
 }
 
 impl Finding {
@@ -68,7 +76,7 @@ impl Finding {
     }
 
     fn judged(state: CheckState, name: &str, seen: String, why: String) -> Finding {
-        let check = Check { name: name.to_owned(), state, seen, why, cure: None };
+        let check = Check { name: name.to_owned(), state, seen, why, cure: None, spoils: false };
         Finding { check, spoils: Spoils::Nothing, idle: false }
     }
 
@@ -94,6 +102,8 @@ impl Finding {
             // What is enough for most may be too little for this run.
             Spoils::MoreWorkersThan(cpus) => f64::from(needs.workers) > *cpus,
             Spoils::SegmentsOver(bytes) => needs.segment_bytes > *bytes,
+            Spoils::MoreFilesThan(files) => needs.open_files > *files,
+            Spoils::Unplaced => needs.unplaced.is_some(),
         }
     }
 }
@@ -104,7 +114,13 @@ mod tests {
 
     #[test]
     fn a_check_spoils_only_the_runs_that_it_concerns() {
-        let needs = Needs { cpus: vec![CpuId(2)], workers: 2, segment_bytes: 8_192, hardware_counts: false };
+        let needs = Needs {
+            cpus: vec![CpuId(2)],
+            workers: 2,
+            segment_bytes: 8_192,
+            hardware_counts: false,
+            ..Needs::default()
+        };
         let of = |spoils| Finding::warn("name", "seen", "why").spoiling(spoils).spoils(&needs);
         assert!(of(Spoils::EveryRun) && of(Spoils::On(vec![CpuId(1), CpuId(2)])));
         assert!(of(Spoils::MoreWorkersThan(1.5)) && of(Spoils::SegmentsOver(4_096)));
@@ -116,6 +132,10 @@ mod tests {
             well(Spoils::SegmentsOver(8_191)) && !well(Spoils::SegmentsOver(8_192)),
             "a run may need more than most"
         );
+        let files = Needs { open_files: 21, unplaced: Some("needs 2 CPUs".into()), ..Needs::default() };
+        let well_for = |spoils| Finding::ok("name", "seen", "why").spoiling(spoils).spoils(&files);
+        assert!(well_for(Spoils::MoreFilesThan(20)) && !well_for(Spoils::MoreFilesThan(21)));
+        assert!(well_for(Spoils::Unplaced) && !well(Spoils::Unplaced));
         assert!(well(Spoils::MoreWorkersThan(1.5)) && !well(Spoils::MoreWorkersThan(2.0)));
         assert!(Finding::missing("name", "seen", "why").spoiling(Spoils::EveryRun).spoils(&needs));
     }

@@ -45,8 +45,7 @@ mod tests {
         found.iter().for_each(assert_well_formed);
         let silent: Vec<&str> =
             found.iter().filter(|f| f.check.state == CheckState::Missing).map(|f| f.check.name.as_str()).collect();
-        assert_eq!(silent, ["other_processes", "kernel_threads", "interrupts", "irq_affinity", "isolated_cpus"]);
-        assert!(found.iter().all(|finding| finding.check.state != CheckState::Warn));
+        assert_eq!(silent.len(), found.len(), "{silent:?}");
     }
 
     #[test]

@@ -35,14 +35,25 @@ pub(crate) fn named(cpus: &BTreeSet<u32>) -> String {
     if list.len() <= LONGEST { list } else { format!("{} of them", cpus.len()) }
 }
 
+/// The same with its unit: `CPU 1`, `CPUs 0-3`, `40 CPUs`.
+pub(crate) fn labelled(cpus: &BTreeSet<u32>) -> String {
+    match (named(cpus), cpus.len()) {
+        (list, 1) => format!("CPU {list}"),
+        (list, many) if list.ends_with("of them") => format!("{many} CPUs"),
+        (list, _) => format!("CPUs {list}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::named;
+    use super::{labelled, named};
 
     #[test]
     fn a_long_list_becomes_a_number() {
         assert_eq!(named(&(0..64).collect()), "0-63");
         assert_eq!(named(&(0..64).step_by(2).collect()), "32 of them");
         assert_eq!(named(&[].into()), "none");
+        let labels = [labelled(&[1].into()), labelled(&[1, 2].into()), labelled(&(0..64).step_by(2).collect())];
+        assert_eq!(labels, ["CPU 1", "CPUs 1-2", "32 CPUs"]);
     }
 }

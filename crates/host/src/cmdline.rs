@@ -16,9 +16,14 @@ pub fn kernel_parameter(root: &Root, name: &str) -> Option<String> {
     line.split_whitespace().filter_map(value).next_back()
 }
 
+/// Whether `/proc/cmdline` can be read, so that a parameter that is not found there was not given.
+pub fn command_line_is_shown(root: &Root) -> bool {
+    root.text("proc/cmdline").is_some()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::kernel_parameter;
+    use super::{command_line_is_shown, kernel_parameter};
     use crate::fixture::Fixture;
 
     #[test]
@@ -27,6 +32,8 @@ mod tests {
         let of = |name| kernel_parameter(&root.root(), name);
         assert_eq!((of("skew_tick").as_deref(), of("quiet").as_deref()), (Some("1"), Some("")));
         assert_eq!((of("isolcpus").as_deref(), of("audit")), (Some("domain,2-3"), None));
-        assert_eq!(kernel_parameter(&Fixture::new().root(), "quiet"), None);
+        assert!(command_line_is_shown(&root.root()));
+        let hidden = Fixture::new();
+        assert_eq!((kernel_parameter(&hidden.root(), "quiet"), command_line_is_shown(&hidden.root())), (None, false));
     }
 }

@@ -17,7 +17,8 @@ pub struct Facts {
     pub hypervisor: Option<Hypervisor>,
     /// The largest line of any CPU's caches, bytes; 64 where no cache says.
     pub line_bytes: u32,
-    /// `/proc/sys/kernel/perf_event_paranoid`; `None` where this kernel has no perf events.
+    /// `/proc/sys/kernel/perf_event_paranoid`; `None` where this kernel has no perf events or does not
+    /// show the level.
     pub perf_event_paranoid: Option<i32>,
     /// Whether the clock that a worker reads ticks at one rate in every power state: on x86 where the processor has
     /// both `constant_tsc` and `nonstop_tsc`, on Arm always. `None` where the kernel says neither.

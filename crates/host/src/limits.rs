@@ -2,9 +2,11 @@
 //! filtered.
 
 use crate::cgroup::{ancestors, cgroup_of};
+use crate::cpu_list::parse_cpu_list;
 use crate::facts::row;
 use crate::root::Root;
 use crate::seccomp::{Seccomp, seccomp};
+use std::collections::BTreeSet;
 
 /// CAP_SYS_ADMIN and CAP_PERFMON (capabilities(7), `linux/capability.h`): either lifts perf's paranoid level.
 const PERF_CAPABILITIES: u64 = 1 << 21 | 1 << 38;
@@ -54,6 +56,16 @@ pub fn open_files_limit(root: &Root) -> Option<u64> {
     if soft == "unlimited" { Some(u64::MAX) } else { soft.parse().ok() }
 }
 
+/// How many files this process has open under numbers below [`open_files_limit`], the folder that lists them not
+/// counted; 0 where the kernel does not say.
+pub fn open_files(root: &Root) -> u64 {
+    let limit = open_files_limit(root).unwrap_or(u64::MAX);
+    let numbers = root.names("proc/self/fd").into_iter().filter_map(|name| name.parse::<u64>().ok());
+    // A fixture's list does not hold the descriptor of the look itself.
+    let own = u64::from(root.is_system());
+    (numbers.filter(|number| *number < limit).count() as u64).saturating_sub(own)
+}
+
 /// Who limits this process's CPUs, as half a sentence for error messages: `its affinity mask allows CPUs 0-1, its
 /// cpuset /jobs/7 allows 0-3`. Both apply; the cure for the first is `taskset`, for the second the cgroup's owner.
 ///
@@ -63,19 +75,41 @@ pub fn cpuset_of_self(root: &Root) -> String {
     let status = root.text("proc/self/status").unwrap_or_default();
     let affinity = row(&status, "Cpus_allowed_list").unwrap_or("unknown");
     match cpuset(root) {
-        Some((name, cpus)) => format!("its affinity mask allows CPUs {affinity}, its cpuset {name} allows {cpus}"),
+        Some(Cpuset { name, list, .. }) => {
+            format!("its affinity mask allows CPUs {affinity}, its cpuset {name} allows {list}")
+        }
         None => format!("its affinity mask allows CPUs {affinity}, and no cpuset is visible"),
     }
 }
 
-/// Name and CPUs of the cpuset cgroup, version 1 before version 2 as the kernel has the controller in one of the two.
-fn cpuset(root: &Root) -> Option<(String, String)> {
+/// The cpuset of this process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cpuset {
+    /// Path of the cgroup below its mount.
+    pub name: String,
+    /// Its CPUs in the kernel's notation, not empty. No affinity mask of a process in it reaches beyond them.
+    list: String,
+}
+
+impl Cpuset {
+    /// Its CPUs; `None` where the list is in no notation of the kernel's.
+    pub fn cpus(&self) -> Option<BTreeSet<u32>> {
+        parse_cpu_list(&self.list)
+    }
+}
+
+/// The cpuset of this process; `None` where none can be seen. Version 1 before version 2, as the kernel has the
+/// controller in one of the two.
+///
+/// # References
+/// cpuset(7); `Documentation/admin-guide/cgroup-v2.rst`, cpuset.cpus.effective.
+pub fn cpuset(root: &Root) -> Option<Cpuset> {
     let cgroups = root.text("proc/self/cgroup")?;
     let of = |controller: &str| cgroup_of(&cgroups, controller).map(str::to_owned);
     // A child without the controller has its parent's CPUs.
     let read = |folder: &str, file: &str, path: &str| {
         let nearest = ancestors(path).find_map(|path| root.text(&format!("{folder}{path}/{file}")))?;
-        (!nearest.is_empty()).then(|| (path.to_owned(), nearest))
+        (!nearest.is_empty()).then(|| Cpuset { name: path.to_owned(), list: nearest })
     };
     let v1 = of("cpuset").and_then(|path| read("sys/fs/cgroup/cpuset", "cpuset.effective_cpus", &path));
     v1.or_else(|| of("").and_then(|path| read("sys/fs/cgroup", "cpuset.cpus.effective", &path)))
@@ -83,7 +117,7 @@ fn cpuset(root: &Root) -> Option<(String, String)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Privileges, cpuset_of_self, open_files_limit, privileges};
+    use super::{Privileges, cpuset, cpuset_of_self, open_files, open_files_limit, privileges};
     use crate::fixture::Fixture;
 
     #[test]
@@ -146,5 +180,25 @@ mod tests {
         assert!(cpuset_of_self(&v1.root()).ends_with("its cpuset / allows 0"));
         let bare = cpuset_of_self(&Fixture::new().file("proc/self/status", status).root());
         assert_eq!(bare, "its affinity mask allows CPUs 0-1, and no cpuset is visible");
+    }
+
+    #[test]
+    fn open_files_are_those_below_the_limit() {
+        let fixture = ["0", "1", "2", "9", "251"]
+            .iter()
+            .fold(Fixture::new(), |fixture, fd| fixture.file(&format!("proc/self/fd/{fd}"), ""));
+        assert_eq!(open_files(&fixture.root()), 5);
+        let limited = fixture.file("proc/self/limits", "Max open files  20  524288  files\n");
+        assert_eq!((open_files(&limited.root()), open_files(&Fixture::new().root())), (4, 0));
+    }
+
+    #[test]
+    fn a_cpuset_tells_its_cpus() {
+        let fixture = Fixture::new()
+            .file("proc/self/cgroup", "0::/jobs/7\n")
+            .file("sys/fs/cgroup/jobs/7/cpuset.cpus.effective", "1,3\n");
+        let seen = cpuset(&fixture.root()).unwrap();
+        assert_eq!((seen.name.as_str(), seen.cpus()), ("/jobs/7", Some([1, 3].into())));
+        assert_eq!(cpuset(&Fixture::new().root()), None);
     }
 }

@@ -1,11 +1,12 @@
 //! CPUs that the kernel was told to keep its own work and other processes away from.
 
-use crate::cmdline::kernel_parameter;
+use crate::cmdline::{command_line_is_shown, kernel_parameter};
 use crate::cpu_list::parse_cpu_list;
 use crate::root::Root;
 use std::collections::BTreeSet;
 
-/// Which CPUs are spared what. A set is `None` where this kernel cannot do it, or says it in a notation unknown here.
+/// Which CPUs are spared what. A set is `None` where this kernel cannot do it, does not show it, or says it in a
+/// notation unknown here.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QuietCpus {
     /// `isolcpus`: the scheduler places nothing there on its own.
@@ -29,7 +30,8 @@ pub fn quiet_cpus(root: &Root) -> QuietCpus {
     let nohz_full = of("nohz_full");
     let mut rcu_nocbs = match kernel_parameter(root, "rcu_nocbs").as_deref() {
         Some("all") => of("possible").or_else(|| of("online")),
-        given => parse_cpu_list(given.unwrap_or_default()),
+        Some(given) => parse_cpu_list(given),
+        None => command_line_is_shown(root).then(BTreeSet::new),
     };
     if let (Some(all), Some(more)) = (&mut rcu_nocbs, &nohz_full) {
         all.extend(more);
@@ -63,7 +65,7 @@ mod tests {
         let seen = quiet_cpus(&fixture.root());
         assert_eq!(seen, QuietCpus { isolated: none.clone(), nohz_full: none.clone(), rcu_nocbs: none.clone() });
         let silent = quiet_cpus(&Fixture::new().root());
-        assert_eq!(silent, QuietCpus { isolated: None, nohz_full: None, rcu_nocbs: none });
+        assert_eq!(silent, QuietCpus::default());
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 /// What limits this process's CPU time.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CpuQuota {
-    /// Its cgroups cannot be seen from here, as in a container that hides `/sys/fs/cgroup`.
+    /// Its cgroups cannot be seen from here, as in a container that hides `/sys/fs/cgroup` or `/proc`.
     NotVisible,
     /// No cgroup that is visible from here sets a quota.
     None,
@@ -26,8 +26,10 @@ pub enum CpuQuota {
 /// `Documentation/admin-guide/cgroup-v2.rst`, cpu.max; `Documentation/scheduler/sched-bwc.rst`, cpu.cfs_quota_us,
 /// cpu.cfs_period_us; cgroups(7), `/proc/pid/cgroup`.
 pub fn cpu_quota(root: &Root) -> CpuQuota {
-    // A kernel without cgroups has no such file, and no quotas.
-    let Some(cgroups) = root.text("proc/self/cgroup") else { return CpuQuota::None };
+    let Some(cgroups) = root.text("proc/self/cgroup") else {
+        // A kernel without cgroups has no such file, and no quotas.
+        return if root.lacks("proc/self", "cgroup") { CpuQuota::None } else { CpuQuota::NotVisible };
+    };
     let mut visible = false;
     let mut tightest: Option<(f64, PathBuf)> = None;
     for (controller, mounts, read) in [("cpu", V1_MOUNTS, v1 as Read), ("", V2_MOUNTS, v2)] {
@@ -118,6 +120,8 @@ mod tests {
     fn what_cannot_be_seen_is_not_called_free() {
         let hidden = Fixture::new().file("proc/self/cgroup", "0::/jobs/7\n");
         assert_eq!(cpu_quota(&hidden.root()), CpuQuota::NotVisible);
-        assert_eq!(cpu_quota(&Fixture::new().root()), CpuQuota::None, "a kernel without cgroups");
+        assert_eq!(cpu_quota(&Fixture::new().root()), CpuQuota::NotVisible, "no /proc");
+        let without = Fixture::new().file("proc/self/stat", "1 (x) R\n");
+        assert_eq!(cpu_quota(&without.root()), CpuQuota::None, "a kernel without cgroups");
     }
 }

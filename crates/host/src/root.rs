@@ -46,6 +46,14 @@ impl Root {
         std::fs::File::open(self.path(relative)).err()
     }
 
+    /// Whether the machine says that it has no `name` in `folder` (`proc/sys/kernel`): the folder can be read, holds
+    /// something, and not that. An absence below a folder that is hidden or empty, as sandboxes leave them, says nothing,
+    /// and neither does a file that is there and cannot be read.
+    pub fn lacks(&self, folder: &str, name: &str) -> bool {
+        let names = self.names(folder);
+        !names.is_empty() && !names.iter().any(|known| known == name)
+    }
+
     /// The file's text as a number; `None` where there is none.
     pub(crate) fn number<T: std::str::FromStr>(&self, relative: &str) -> Option<T> {
         self.text(relative)?.parse().ok()
@@ -71,5 +79,14 @@ mod tests {
         assert!(fixture.root().closed("proc/stat").is_none());
         let error = fixture.root().closed("proc/self/cgroup").expect("no such file");
         assert_eq!(error.kind(), std::io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn only_a_folder_that_shows_something_can_lack_something() {
+        let fixture = Fixture::new().file("proc/sys/kernel/osrelease", "6.1\n").file("sys/kernel/mm/ksm/run", "0\n");
+        let of = |folder, name| fixture.root().lacks(folder, name);
+        assert!(of("proc/sys/kernel", "numa_balancing") && of("sys/kernel/mm", "transparent_hugepage"));
+        assert!(!of("proc/sys/kernel", "osrelease") && !of("sys/kernel/mm", "ksm"), "they are there");
+        assert!(!of("proc/sys/vm", "stat_interval") && !of("sys/kernel/debug", "x"), "the folder is not");
     }
 }

@@ -35,13 +35,15 @@ pub fn tracefs(root: &Root) -> Tracefs {
         return Tracefs::Readable(folders[at]);
     }
     let mounts = root.text("proc/self/mounts").unwrap_or_default();
-    let is_mounted = || mount_at(&mounts, &format!("/{OWN}")).is_some_and(|mount| mount.kind == "tracefs");
+    let has_place = root.path(OWN).is_dir();
+    // What another mount lies over, as where a sandbox hides /sys, is still in the table.
+    let is_mounted = || has_place && mount_at(&mounts, &format!("/{OWN}")).is_some_and(|mount| mount.kind == "tracefs");
     // All may enter the mount point, so that a refusal means a mount behind it.
     if seen[0] == Access::Refused || is_mounted() {
         return Tracefs::Closed(OWN);
     }
     // Where debugfs lies within reach and what it holds does not, its own place is still the way in.
-    if seen[1] == Access::Refused || root.path(OWN).is_dir() { Tracefs::NotMounted } else { Tracefs::Absent }
+    if seen[1] == Access::Refused || has_place { Tracefs::NotMounted } else { Tracefs::Absent }
 }
 
 impl Tracefs {
@@ -111,6 +113,9 @@ mod tests {
         let unmounted = Fixture::new().file("sys/kernel/tracing/.keep", "");
         assert_eq!(tracefs(&unmounted.root()), Tracefs::NotMounted);
         assert_eq!(tracefs(&Fixture::new().root()), Tracefs::Absent);
+        let covered =
+            Fixture::new().file("proc/self/mounts", "tracefs /sys/kernel/tracing tracefs rw 0 0\ntmpfs /sys tmpfs\n");
+        assert_eq!(tracefs(&covered.root()), Tracefs::Absent, "the mount lies below another");
     }
 
     #[test]

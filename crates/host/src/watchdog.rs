@@ -11,7 +11,7 @@ use crate::root::Root;
 pub fn nmi_watchdog(root: &Root) -> Option<bool> {
     match root.number::<u8>("proc/sys/kernel/nmi_watchdog") {
         Some(on) => Some(on != 0),
-        None => (!root.names("proc/sys/kernel").is_empty()).then_some(false),
+        None => root.lacks("proc/sys/kernel", "nmi_watchdog").then_some(false),
     }
 }
 
@@ -26,6 +26,7 @@ mod tests {
         assert_eq!(of("proc/sys/kernel/nmi_watchdog", "1\n"), Some(true));
         assert_eq!(of("proc/sys/kernel/nmi_watchdog", "0\n"), Some(false));
         assert_eq!(of("proc/sys/kernel/ostype", "Linux\n"), Some(false));
+        assert_eq!(of("proc/sys/kernel/nmi_watchdog", ""), None, "masked");
         assert_eq!(nmi_watchdog(&Fixture::new().root()), None);
     }
 }

@@ -9,6 +9,10 @@ pub struct Doctor {
     pub schema_version: u32,
     /// One entry a line.
     pub checks: Vec<Check>,
+    /// The CPUs in question, ascending, as the kernel numbers them.
+    pub cpus: Vec<u32>,
+    /// The scenario asked about, as it was named; `None` where none was.
+    pub scenario: Option<String>,
 }
 
 /// One thing about this machine that decides what can be measured on it, and how well.
@@ -24,6 +28,9 @@ pub struct Check {
     pub why: String,
     /// The command or setting that changes it, where the state is not `ok` and something does; else `None`.
     pub cure: Option<String>,
+    /// Whether this spoils runs of the scenario asked about, whatever its state: room that is enough for most may be too
+    /// little for one. False where no scenario is.
+    pub spoils: bool,
 }
 
 /// How a check came out.

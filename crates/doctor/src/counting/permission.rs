@@ -5,14 +5,32 @@ use super::events::{core_units, perf_counts};
 use crate::{Finding, Spoils};
 use host::{PARANOID_KERNEL, PARANOID_USER, Root, Seccomp, Tracefs};
 
+/// What the level is for.
+const LEVEL: &str = "the level decides what a process without the capability CAP_PERFMON may count";
+
+/// Where no level can be read: the kernel has no perf events, or a sandbox hides its settings, and then what counted is
+/// what is known.
+fn without_level(root: &Root, name: &str, kinds: &[Kind]) -> Finding {
+    let counts = perf_counts(kinds);
+    if counts != Some(true) && root.lacks("proc/sys/kernel", name) {
+        let why = "a kernel without this setting has no perf events: nothing is counted";
+        return Finding::missing(name, "no perf events", why).spoiling(Spoils::HardwareCounts);
+    }
+    let why = format!("{LEVEL}; a sandbox hides it here");
+    match counts {
+        Some(true) => Finding::missing(name, "not said; perf events count nonetheless", why),
+        Some(false) => Finding::missing(name, "not said, and nothing counts", why).spoiling(Spoils::HardwareCounts),
+        None => Finding::missing(name, "not said; whether anything counts was not tried", why),
+    }
+}
+
 /// The kernel's rule on who may count. What `kinds` counted says whether levels above 2 have a meaning here.
 pub(super) fn perf_event_paranoid(root: &Root, kinds: &[Kind]) -> Finding {
     let name = "perf_event_paranoid";
     let Some(level) = host::perf_event_paranoid(root) else {
-        let why = "this kernel has none, or a sandbox hides them: nothing is counted";
-        return Finding::missing(name, "no perf events", why).spoiling(Spoils::HardwareCounts);
+        return without_level(root, name, kinds);
     };
-    let why = "the level decides what a process without the capability CAP_PERFMON may count";
+    let why = LEVEL;
     if level <= PARANOID_KERNEL {
         return Finding::ok(name, format!("{level}: every event of its own"), why);
     }
@@ -153,8 +171,20 @@ mod tests {
 
     #[test]
     fn a_kernel_without_perf_events_counts_nothing() {
-        let found = paranoid(&Fixture::new(), &denied());
-        assert_eq!((found.check.state, found.spoils), (Missing, Spoils::HardwareCounts));
+        let without = Fixture::new().file("proc/sys/kernel/osrelease", "6.1\n");
+        let found = paranoid(&without, &denied());
+        assert_eq!((found.check.state, found.check.seen.as_str()), (Missing, "no perf events"));
+        assert_eq!(found.spoils, Spoils::HardwareCounts);
+    }
+
+    #[test]
+    fn a_hidden_level_is_no_kernel_without_perf_events() {
+        let of = |kinds: &[Kind]| {
+            let found = paranoid(&Fixture::new(), kinds);
+            assert!(found.check.state == Missing && found.check.seen.starts_with("not said"), "{found:?}");
+            found.spoils
+        };
+        assert_eq!((of(&counts()), of(&denied()), of(&[])), (Spoils::Nothing, Spoils::HardwareCounts, Spoils::Nothing));
     }
 
     fn filtered(mode: Option<&str>, kinds: &[Kind]) -> CheckState {
@@ -183,7 +213,8 @@ mod tests {
         assert_eq!((readable.state, readable.seen.as_str()), (Ok, "readable at /sys/kernel/tracing"));
         let unmounted = of(Fixture::new().file("sys/kernel/tracing/.keep", ""));
         assert!(unmounted.state == Missing && unmounted.cure.unwrap().contains("mount -t tracefs"));
-        let closed = of(Fixture::new().file("proc/self/mounts", "tracefs /sys/kernel/tracing tracefs rw 0 0\n"));
+        let mounted = Fixture::new().file("sys/kernel/tracing/.keep", "");
+        let closed = of(mounted.file("proc/self/mounts", "tracefs /sys/kernel/tracing tracefs rw 0 0\n"));
         assert!(closed.state == Missing && closed.cure.unwrap().contains("mode=750,gid=GROUP"));
         assert_eq!(of(Fixture::new()).cure, None);
     }

@@ -1,9 +1,9 @@
 //! CPU time and CPUs that this process may use.
 
-use crate::patient::named;
+use crate::patient::{labelled, named};
 use crate::{Finding, Patient, Spoils};
 use host::CpuQuota;
-use plan::CpuId;
+use plan::{Cpu, CpuId};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -53,28 +53,52 @@ pub(super) fn cpuset(patient: &Patient<'_>) -> Finding {
     const NAME: &str = "cpuset";
     let why =
         format!("workers are pinned, each to a CPU that this process may use; {}", host::cpuset_of_self(patient.root));
-    let cpus = &patient.topology.cpus;
-    let online: BTreeSet<u32> = cpus.iter().map(|cpu| cpu.id.0).collect();
-    let usable: BTreeSet<u32> = cpus.iter().filter(|cpu| cpu.usable).map(|cpu| cpu.id.0).collect();
+    let online = numbers(patient, |_| true);
+    let usable = numbers(patient, |cpu| cpu.usable);
     let closed: BTreeSet<u32> = patient.in_question().difference(&usable).copied().collect();
     if !closed.is_empty() {
         let spoilt = closed.iter().copied().map(CpuId).collect();
-        return Finding::warn(NAME, format!("{} may not be used, only {}", named(&closed), named(&usable)), why)
-            .cured_by(format!(
-                "`taskset -pc {} $$` in this shell; where its cpuset is narrower, ask who made the cgroup",
-                host::format_cpu_list(&patient.in_question())
-            ))
+        return Finding::warn(NAME, format!("{} may not be used, only {}", labelled(&closed), named(&usable)), why)
+            .cured_by(opened(patient, &patient.in_question()))
             .spoiling(Spoils::On(spoilt));
     }
     if usable.len() == 1 {
-        return Finding::warn(NAME, format!("{} alone: no two workers can contend", named(&usable)), why)
-            .cured_by("`taskset -pc 0-1 $$` in this shell, or a larger machine");
+        let seen = format!("{} alone: no two workers can contend", labelled(&usable));
+        let cure = match online.len() {
+            1 => "a machine with more CPUs".to_owned(),
+            _ => opened(patient, &online),
+        };
+        return Finding::warn(NAME, seen, why).cured_by(cure).spoiling(Spoils::Unplaced);
     }
     let seen = match usable == online {
-        true => format!("{}, all that are online", named(&usable)),
-        false => format!("{} of {}", named(&usable), named(&online)),
+        true => format!("{}, all that are online", labelled(&usable)),
+        false => format!("{} of {}", labelled(&usable), named(&online)),
     };
-    Finding::ok(NAME, seen, why)
+    Finding::ok(NAME, seen, why).spoiling(Spoils::Unplaced)
+}
+
+fn numbers(patient: &Patient<'_>, which: impl Fn(&Cpu) -> bool) -> BTreeSet<u32> {
+    patient.topology.cpus.iter().filter(|cpu| which(cpu)).map(|cpu| cpu.id.0).collect()
+}
+
+/// How this process gets the CPUs it wants: by its affinity mask as far as its cpuset reaches, beyond that by the
+/// cpuset, which no mask widens. Of a wish for two or more it is enough that two are within reach.
+fn opened(patient: &Patient<'_>, wanted: &BTreeSet<u32>) -> String {
+    let taskset = |cpus: &BTreeSet<u32>| format!("`taskset -pc {} $$` in this shell", host::format_cpu_list(cpus));
+    let Some(cpuset) = host::cpuset(patient.root) else {
+        return format!("{}; where a cpuset forbids that, ask who made the cgroup", taskset(wanted));
+    };
+    let allowed = cpuset.cpus().unwrap_or_default();
+    let within: BTreeSet<u32> = wanted.intersection(&allowed).copied().collect();
+    match within.len() {
+        many if many == wanted.len() => taskset(wanted),
+        0 | 1 => format!(
+            "ask who made its cpuset {} for more CPUs (`docker run --cpuset-cpus`, systemd's AllowedCPUs=): no affinity \
+             mask reaches beyond it",
+            cpuset.name
+        ),
+        _ => format!("{}; its cpuset {} allows no more", taskset(&within), cpuset.name),
+    }
 }
 
 #[cfg(test)]
@@ -113,6 +137,7 @@ mod tests {
         assert_eq!(of(&quota("max 100000"), cgroup_quota).check.seen, "none");
         let hidden = Fixture::new().file("proc/self/cgroup", "0::/jobs\n");
         assert_eq!(of(&hidden, cgroup_quota).check.state, Missing);
+        assert_eq!(of(&Fixture::new(), cgroup_quota).check.state, Missing, "no /proc says nothing of cgroups");
     }
 
     #[test]
@@ -150,7 +175,7 @@ mod tests {
     #[test]
     fn cpus_that_may_not_be_used_spoil_runs_on_them() {
         let found = of(&cpus(&[true, true, false, false]).in_question(&[1, 2]), cpuset);
-        assert_eq!((found.check.state, found.check.seen.as_str()), (Warn, "2 may not be used, only 0-1"));
+        assert_eq!((found.check.state, found.check.seen.as_str()), (Warn, "CPU 2 may not be used, only 0-1"));
         assert_eq!(found.spoils, Spoils::On(vec![CpuId(2)]));
         assert!(found.check.cure.unwrap().contains("taskset -pc 1-2"));
     }
@@ -160,9 +185,40 @@ mod tests {
         let part =
             cpus(&[true, true, false]).in_question(&[0, 1]).file("proc/self/status", "Cpus_allowed_list:\t0-1\n");
         let found = of(&part, cpuset);
-        assert_eq!((found.check.state, found.check.seen.as_str()), (Ok, "0-1 of 0-2"));
+        assert_eq!((found.check.state, found.check.seen.as_str()), (Ok, "CPUs 0-1 of 0-2"));
         assert!(found.check.why.contains("its affinity mask allows CPUs 0-1"), "who limits it: {found:?}");
-        assert_eq!(of(&cpus(&[true, true]), cpuset).check.seen, "0-1, all that are online");
-        assert_eq!(of(&cpus(&[true, false]).in_question(&[0]), cpuset).check.state, Warn);
+        assert_eq!(of(&cpus(&[true, true]), cpuset).check.seen, "CPUs 0-1, all that are online");
+    }
+
+    /// One CPU of several, in a cpuset with these.
+    fn one_of_three(cpuset: Option<&str>) -> Fixture {
+        let one = cpus(&[false, true, false]).in_question(&[1]);
+        match cpuset {
+            None => one,
+            Some(list) => {
+                one.file("proc/self/cgroup", "0::/jobs\n").file("sys/fs/cgroup/jobs/cpuset.cpus.effective", list)
+            }
+        }
+    }
+
+    #[test]
+    fn one_cpu_is_called_so_and_spoils_what_cannot_be_placed_on_it() {
+        let found = of(&one_of_three(None), super::cpuset);
+        assert_eq!((found.check.state, found.check.seen.as_str()), (Warn, "CPU 1 alone: no two workers can contend"));
+        assert_eq!(found.spoils, Spoils::Unplaced);
+        assert_eq!(of(&cpus(&[true, true]), super::cpuset).spoils, Spoils::Unplaced, "and so may two");
+    }
+
+    #[test]
+    fn nobody_is_sent_to_a_cpu_that_his_cpuset_forbids() {
+        let cure = |fixture: &Fixture| of(fixture, super::cpuset).check.cure.unwrap();
+        assert_eq!(cure(&one_of_three(Some("0-2"))), "`taskset -pc 0-2 $$` in this shell");
+        assert!(cure(&one_of_three(Some("1-2"))).starts_with("`taskset -pc 1-2 $$` in this shell; its cpuset /jobs"));
+        let narrow = cure(&one_of_three(Some("1")));
+        assert!(narrow.contains("cpuset /jobs") && !narrow.contains("taskset"), "{narrow}");
+        assert!(cure(&one_of_three(None)).contains("where a cpuset forbids that"));
+        assert_eq!(cure(&cpus(&[true])), "a machine with more CPUs");
+        let closed = one_of_three(Some("1")).in_question(&[1, 2]);
+        assert!(!cure(&closed).contains("taskset"), "the same for CPUs that are asked for: {}", cure(&closed));
     }
 }

@@ -2,20 +2,21 @@
 
 use crate::{Finding, Patient, Spoils};
 
-/// Open files that a run of a hundred workers needs: two a worker, the run's own and the standard ones.
+/// Open files that a run of a hundred workers needs: two a worker, the run's own, some tens of events, the standard ones.
 const ENOUGH_FILES: u64 = 256;
 
 /// The limit on open files.
 pub(super) fn open_files(patient: &Patient<'_>) -> Finding {
     const NAME: &str = "open_files";
-    const WHY: &str = "the coordinator holds two descriptors for each worker";
+    const WHY: &str = "the coordinator holds two for each worker, one for each event of the kernel's and some of its own; \
+                       a worker holds one for each event that it counts; `ulimit -n` raises the limit";
     match host::open_files_limit(patient.root) {
         None => Finding::missing(NAME, "the kernel does not say (/proc/self/limits)", WHY),
         Some(u64::MAX) => Finding::ok(NAME, "no limit", WHY),
-        Some(limit) if limit < ENOUGH_FILES => {
-            Finding::warn(NAME, format!("at most {limit}"), WHY).cured_by("`ulimit -n 1024` in this shell")
-        }
-        Some(limit) => Finding::ok(NAME, format!("at most {limit}"), WHY),
+        Some(limit) if limit < ENOUGH_FILES => Finding::warn(NAME, format!("at most {limit}"), WHY)
+            .cured_by("`ulimit -n 1024` in this shell")
+            .spoiling(Spoils::MoreFilesThan(limit)),
+        Some(limit) => Finding::ok(NAME, format!("at most {limit}"), WHY).spoiling(Spoils::MoreFilesThan(limit)),
     }
 }
 
@@ -49,6 +50,9 @@ mod tests {
             let fixture = Fixture::new().file("proc/self/limits", &format!("Max open files  {limit}  524288  files\n"));
             let found = fixture.findings(|patient| vec![open_files(patient)]).remove(0);
             assert_well_formed(&found);
+            if let Result::Ok(limit) = limit.parse() {
+                assert_eq!(found.spoils, Spoils::MoreFilesThan(limit), "enough for most may be too little for one");
+            }
             found.check.state
         };
         assert_eq!((state("64"), state("1024"), state("unlimited"), state("?")), (Warn, Ok, Ok, Missing));

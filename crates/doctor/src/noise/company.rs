@@ -1,7 +1,7 @@
 //! Who else runs on the CPUs in question.
 
 use super::sample::Sample;
-use crate::patient::named;
+use crate::patient::labelled;
 use crate::{Finding, Patient, Spoils};
 use host::Ran;
 use plan::CpuId;
@@ -13,6 +13,11 @@ const TOO_MUCH: f64 = 0.2;
 /// Share of a CPU in which something ran that no thread accounts for, from which on it is told. The kernel's books are
 /// kept by the tick: over ten ticks, two or three are an accident.
 const UNSEEN: f64 = 0.4;
+
+/// Share below which nothing is told of a process: it would be called 0 %.
+const TOLD: f64 = 0.005;
+/// So many are named, busiest first.
+const NAMED: usize = 2;
 
 const WHY: &str = "who runs on a worker's CPU evicts it: those slices are lost, and the caches are cold afterwards";
 
@@ -29,14 +34,8 @@ pub(super) fn findings(patient: &Patient<'_>, sample: &Sample) -> Vec<Finding> {
 fn other_processes(patient: &Patient<'_>, sample: &Sample, others: &[&Ran], kernel: &[&Ran]) -> Finding {
     const NAME: &str = "other_processes";
     let loads = loads(patient, others);
-    if let Some((seen, cpus)) = crowded(&loads) {
-        let busiest = others.iter().find(|ran| cpus.contains(&ran.cpu)).map_or(0, |ran| ran.pid);
-        let spare = patient.spare();
-        let cure = match spare.is_empty() {
-            true => format!("let it finish, or `kill -STOP {busiest}`, later `kill -CONT {busiest}`"),
-            false => format!("keep it off these CPUs: `taskset -apc {} {busiest}`", host::format_cpu_list(&spare)),
-        };
-        return Finding::warn(NAME, seen, WHY).cured_by(cure).spoiling(Spoils::On(cpus));
+    if let Some(Crowd { seen, cpus, by }) = crowded(&loads) {
+        return Finding::warn(NAME, seen, WHY).cured_by(sent_away(patient, &by)).spoiling(Spoils::On(cpus));
     }
     let accounted = |cpu| share_on(others, cpu) + share_on(kernel, cpu);
     let unseen = |cpu: &CpuId| Some((*cpu, sample.busy(*cpu)? - accounted(*cpu))).filter(|(_, more)| *more >= UNSEEN);
@@ -50,12 +49,32 @@ fn other_processes(patient: &Patient<'_>, sample: &Sample, others: &[&Ran], kern
     Finding::ok(NAME, quiet(&loads), WHY)
 }
 
+/// How to be rid of `by`, busiest first: by commands for every one of them, or in words where they are too many to be
+/// named or this process may not give such orders.
+fn sent_away(patient: &Patient<'_>, by: &[&Ran]) -> String {
+    let pids: Vec<u32> = by.iter().map(|ran| ran.pid).collect::<BTreeSet<_>>().into_iter().collect();
+    let each = |command: &str| pids.iter().map(|pid| format!("`{command} {pid}`")).collect::<Vec<_>>().join(" and ");
+    let all = || pids.iter().map(u32::to_string).collect::<Vec<_>>().join(" ");
+    let may = |rule: fn(&host::Root, u32) -> bool| by.len() <= NAMED && pids.iter().all(|&pid| rule(patient.root, pid));
+    let them = if pids.len() == 1 { "it" } else { "them" };
+    match host::format_cpu_list(&patient.spare()) {
+        spare if spare != "none" && may(host::may_move) => {
+            format!("keep {them} off these CPUs: {}", each(&format!("taskset -apc {spare}")))
+        }
+        spare if spare != "none" => format!("let {them} finish (`top` shows whose they are), or use `--cpus {spare}`"),
+        _ if may(host::may_signal) => {
+            format!("let {them} finish, or `kill -STOP {}`, later `kill -CONT {}`", all(), all())
+        }
+        _ => format!("let {them} finish; `top` shows who runs, and for whom"),
+    }
+}
+
 fn kernel_threads(patient: &Patient<'_>, kernel: &[&Ran]) -> Finding {
     const NAME: &str = "kernel_threads";
     let loads = loads(patient, kernel);
     match crowded(&loads) {
         None => Finding::ok(NAME, quiet(&loads), WHY),
-        Some((seen, cpus)) => Finding::warn(NAME, seen, WHY)
+        Some(Crowd { seen, cpus, .. }) => Finding::warn(NAME, seen, WHY)
             .cured_by(
                 "its name says for whom it works: `ps -eLo tid,psr,pcpu,comm --ppid 2`; workqueues (kworker/u) move \
                  with `echo MASK | sudo tee /sys/devices/virtual/workqueue/cpumask`",
@@ -88,21 +107,34 @@ fn share_on(ran: &[&Ran], cpu: CpuId) -> f64 {
     ran.iter().filter(|ran| ran.cpu == cpu).map(|ran| ran.share).sum()
 }
 
-/// The CPUs of which too much is taken, and in words by whom above all.
-fn crowded(loads: &[Load<'_>]) -> Option<(String, Vec<CpuId>)> {
+/// The CPUs of which too much is taken.
+struct Crowd<'a> {
+    /// Which, and by whom above all, in words.
+    seen: String,
+    cpus: Vec<CpuId>,
+    /// All that take a share worth telling, busiest first.
+    by: Vec<&'a Ran>,
+}
+
+fn crowded<'a>(loads: &[Load<'a>]) -> Option<Crowd<'a>> {
     let crowded: Vec<&Load<'_>> = loads.iter().filter(|load| load.share >= TOO_MUCH).collect();
     let cpus: Vec<CpuId> = crowded.iter().map(|load| load.cpu).collect();
     let mut by: Vec<&Ran> = crowded.iter().flat_map(|load| load.by.iter().copied()).collect();
+    by.retain(|ran| ran.share >= TOLD);
     by.sort_by(|a, b| b.share.total_cmp(&a.share));
-    let by: Vec<String> = by.iter().take(2).map(|ran| format!("{} {}", ran.name, percent(ran.share))).collect();
-    let label = format!("{} {}", if cpus.len() == 1 { "CPU" } else { "CPUs" }, named(&numbers(&cpus)));
-    (!cpus.is_empty()).then(|| (format!("{label}: {}", by.join(", ")), cpus))
+    let shown: Vec<String> = by.iter().take(NAMED).map(|ran| format!("{} {}", ran.name, percent(ran.share))).collect();
+    let more = match by.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let seen = format!("{}: {}{more}", labelled(&numbers(&cpus)), shown.join(", "));
+    (!cpus.is_empty()).then_some(Crowd { seen, cpus, by })
 }
 
 /// The fullest CPU in words, where none is crowded.
 fn quiet(loads: &[Load<'_>]) -> String {
     match loads.first().and_then(|load| Some((load, load.by.first()?))) {
-        Some((load, busiest)) if load.share >= 0.005 => {
+        Some((load, busiest)) if load.share >= TOLD => {
             format!("at most {} of a CPU ({}: {})", percent(load.share), load.cpu, busiest.name)
         }
         _ => "under 1 % of each CPU".to_owned(),
@@ -128,9 +160,17 @@ mod tests {
         Ran { pid, name: name.to_owned(), kernel, cpu: CpuId(cpu), share }
     }
 
+    /// This process with that user and those capabilities, beside processes 7 to 9 of user 1001's.
+    fn owned(fixture: Fixture, user: &str, capabilities: &str) -> Fixture {
+        let own = format!("Uid:\t{user}\t{user}\t{user}\t{user}\nCapEff:\t{capabilities}\n");
+        [7, 8, 9].iter().fold(fixture.file("proc/self/status", &own), |fixture, pid| {
+            fixture.file(&format!("proc/{pid}/status"), "Uid:\t1001\t1001\t1001\t1001\n")
+        })
+    }
+
     /// Processes and kernel threads, on a machine of four CPUs of which 2 and 3 are in question.
     fn of(sample: &Sample) -> [Finding; 2] {
-        let fixture = Fixture::new().cores(4).in_question(&[2, 3]);
+        let fixture = owned(Fixture::new(), "0", "000001ffffffffff").cores(4).in_question(&[2, 3]);
         let found = fixture.findings(|patient| findings(patient, sample));
         found.iter().for_each(assert_well_formed);
         found.try_into().unwrap()
@@ -157,7 +197,8 @@ mod tests {
             with(&[ran(7, "a", false, 3, 0.15), ran(8, "b", false, 3, 0.1), ran(9, "c", false, 2, 0.1)]);
         assert_eq!(state(&processes), (Warn, "CPU 3: a 15 %, b 10 %"));
         assert_eq!(processes.spoils, Spoils::On(vec![CpuId(3)]));
-        assert_eq!(processes.check.cure.as_deref(), Some("keep it off these CPUs: `taskset -apc 0-1 7`"));
+        let cure = "keep them off these CPUs: `taskset -apc 0-1 7` and `taskset -apc 0-1 8`";
+        assert_eq!(processes.check.cure.as_deref(), Some(cure), "who is listed is named");
     }
 
     #[test]
@@ -169,10 +210,34 @@ mod tests {
     }
 
     #[test]
-    fn where_every_cpu_is_in_question_there_is_nowhere_to_send_it() {
-        let sample = Sample { ran: Some(vec![ran(7, "cc1", false, 1, 0.9)]), ..Sample::default() };
-        let found = Fixture::new().findings(|patient| findings(patient, &sample));
-        assert!(found[0].check.cure.as_ref().unwrap().contains("kill -STOP 7"), "{found:?}");
+    fn where_every_cpu_is_in_question_there_is_nowhere_to_send_them() {
+        let cure = |fixture: Fixture, ran: &[Ran]| {
+            let sample = Sample { ran: Some(ran.to_vec()), ..Sample::default() };
+            let found = fixture.findings(|patient| findings(patient, &sample));
+            assert_well_formed(&found[0]);
+            found[0].check.cure.clone().unwrap()
+        };
+        let one = [ran(7, "cc1", false, 1, 0.9)];
+        let two = [one[0].clone(), ran(8, "cc1", false, 0, 0.8)];
+        let mine = || owned(Fixture::new(), "1001", "0");
+        assert_eq!(cure(mine(), &one), "let it finish, or `kill -STOP 7`, later `kill -CONT 7`");
+        assert_eq!(cure(mine(), &two), "let them finish, or `kill -STOP 7 8`, later `kill -CONT 7 8`");
+        let three = [two[0].clone(), two[1].clone(), ran(9, "ld", false, 0, 0.1)];
+        assert!(!cure(mine(), &three).contains("kill"), "all or none: {}", cure(mine(), &three));
+        let nobody = || owned(Fixture::new(), "65534", "0");
+        assert!(!cure(nobody(), &two).contains("kill"), "{}", cure(nobody(), &two));
+        let spare = cure(nobody().cores(4).in_question(&[0, 1]), &two);
+        assert!(!spare.contains("taskset") && spare.contains("--cpus 2-3"), "{spare}");
+        let moved = cure(mine().cores(4).in_question(&[0, 1]), &two);
+        assert_eq!(moved, "keep them off these CPUs: `taskset -apc 2-3 7` and `taskset -apc 2-3 8`");
+    }
+
+    #[test]
+    fn who_took_next_to_nothing_is_not_told() {
+        let [processes, _] = with(&[ran(7, "cc1", false, 3, 0.9), ran(8, "cargo", false, 3, 0.004)]);
+        assert_eq!(state(&processes), (Warn, "CPU 3: cc1 90 %"));
+        let many = [ran(7, "a", false, 3, 0.4), ran(8, "b", false, 3, 0.3), ran(9, "c", false, 3, 0.2)];
+        assert_eq!(with(&many)[0].check.seen, "CPU 3: a 40 %, b 30 % and 1 more");
     }
 
     #[test]

@@ -40,21 +40,26 @@ const RCU_NOCBS: Parameter = Parameter {
     name: "rcu_nocbs",
     why: "the kernel frees what a CPU has done with (RCU callbacks) on that CPU, between a worker's passes; with \
           rcu_nocbs a thread does it that may be elsewhere",
-    unknown: Unknown::Silent("a list in /proc/cmdline that is not understood here"),
+    unknown: Unknown::Silent("/proc/cmdline is hidden, or its list not understood"),
 };
 
 /// Isolation, tick, callbacks. None of them is needed: interleaved arms share what disturbs them. What misleads is that
 /// some workers are spared and others are not.
 pub(super) fn findings(patient: &Patient<'_>, quiet: &QuietCpus) -> Vec<Finding> {
     let sets = [(ISOLATED, &quiet.isolated), (NOHZ_FULL, &quiet.nohz_full), (RCU_NOCBS, &quiet.rcu_nocbs)];
-    sets.into_iter().map(|(parameter, cpus)| judge(&patient.in_question(), &parameter, cpus.as_ref())).collect()
+    let lacking = patient.root.lacks("sys/devices/system/cpu", NOHZ_FULL.name);
+    sets.into_iter()
+        .map(|(parameter, cpus)| judge(&patient.in_question(), &parameter, cpus.as_ref(), lacking))
+        .collect()
 }
 
-fn judge(asked: &BTreeSet<u32>, parameter: &Parameter, cpus: Option<&BTreeSet<u32>>) -> Finding {
+/// `lacking`: a file that is not there means a kernel without it, since those beside it can be seen.
+fn judge(asked: &BTreeSet<u32>, parameter: &Parameter, cpus: Option<&BTreeSet<u32>>, lacking: bool) -> Finding {
     let Parameter { check, name, why, unknown } = parameter;
     let Some(cpus) = cpus else {
         return match unknown {
-            Unknown::NotThere(seen) => Finding::idle(check, *seen, *why),
+            Unknown::NotThere(seen) if lacking => Finding::idle(check, *seen, *why),
+            Unknown::NotThere(_) => Finding::missing(check, "not said: /sys/devices/system/cpu is hidden", *why),
             Unknown::Silent(seen) => Finding::missing(check, *seen, *why),
         };
     };
@@ -85,7 +90,8 @@ mod tests {
     use record::CheckState::{Missing, Ok, Warn};
 
     fn of(quiet: &QuietCpus) -> Vec<Finding> {
-        let fixture = Fixture::new().cores(4).in_question(&[2, 3]);
+        let shown = Fixture::new().file("sys/devices/system/cpu/online", "0-3\n");
+        let fixture = shown.cores(4).in_question(&[2, 3]);
         let found = fixture.findings(|patient: &Patient<'_>| findings(patient, quiet));
         found.iter().for_each(assert_well_formed);
         found
@@ -122,5 +128,7 @@ mod tests {
     fn a_kernel_that_cannot_and_one_that_does_not_say_are_told_apart() {
         let states: Vec<_> = with(None).iter().map(|finding| finding.check.state).collect();
         assert_eq!(states, [Missing, Ok, Missing]);
+        let hidden = Fixture::new().findings(|patient: &Patient<'_>| findings(patient, &QuietCpus::default()));
+        assert!(hidden.iter().all(|finding| finding.check.state == Missing), "{hidden:?}");
     }
 }

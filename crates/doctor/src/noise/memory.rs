@@ -1,7 +1,7 @@
 //! What the kernel does to memory behind a running process's back.
 
 use crate::{Finding, Patient};
-use host::KernelSettings;
+use host::{KernelSettings, Setting};
 
 /// Huge pages, moves between nodes, merging.
 pub(super) fn findings(patient: &Patient<'_>, settings: &KernelSettings) -> Vec<Finding> {
@@ -12,17 +12,19 @@ fn huge_pages(patient: &Patient<'_>, settings: &KernelSettings) -> Finding {
     const NAME: &str = "transparent_huge_pages";
     const WHY: &str = "a segment over 2 MiB that gets huge pages only when some are free has another TLB cost in the next \
                        repetition";
-    let words = [&settings.huge_pages, &settings.huge_pages_defrag, &settings.huge_pages_shmem];
-    if words.iter().all(|word| word.is_none()) {
-        return Finding::idle(NAME, "none: a kernel without them", WHY);
-    }
-    let [enabled, defrag, shmem] = words.map(|word| word.as_deref().unwrap_or("?"));
+    let enabled = match &settings.huge_pages {
+        Setting::Is(word) => word,
+        Setting::Absent => return Finding::idle(NAME, "none: a kernel without them", WHY),
+        Setting::Hidden => return Finding::missing(NAME, "not said: /sys/kernel/mm is hidden", WHY),
+    };
+    let word = |word: &Option<String>| word.clone().unwrap_or_else(|| "?".to_owned());
+    let (defrag, shmem) = (word(&settings.huge_pages_defrag), word(&settings.huge_pages_shmem));
     let mount = host::shared_memory(patient.root).map_or_else(|| "never".to_owned(), |mount| mount.huge().to_owned());
     let of_mount = if mount == "never" { String::new() } else { format!(", /dev/shm {mount}") };
     let seen = format!("{enabled}, defrag {defrag}, shmem {shmem}{of_mount}");
     // `force` and `deny` go over what the mount says, Documentation/admin-guide/mm/transhuge.rst.
     let on_their_own = |word: &str| matches!(word, "always" | "within_size");
-    match shmem {
+    match shmem.as_str() {
         "force" => Finding::warn(NAME, seen, WHY)
             .cured_by("`echo never | sudo tee /sys/kernel/mm/transparent_hugepage/shmem_enabled`"),
         "deny" => Finding::ok(NAME, seen, WHY),
@@ -38,10 +40,11 @@ fn numa_balancing(patient: &Patient<'_>, settings: &KernelSettings) -> Finding {
     const WHY: &str = "to learn who uses a page the kernel takes away access to it, again and again: faults and moved pages \
                        in the middle of a window";
     match (settings.numa_balancing, patient.topology.nodes()) {
-        (None, _) => Finding::idle(NAME, "none: a kernel without it", WHY),
+        (Setting::Absent, _) => Finding::idle(NAME, "none: a kernel without it", WHY),
+        (Setting::Hidden, _) => Finding::missing(NAME, "not said: /proc/sys/kernel is hidden", WHY),
         (_, 0 | 1) => Finding::idle(NAME, "one NUMA node, nothing to balance", WHY),
-        (Some(0), nodes) => Finding::idle(NAME, format!("off, {nodes} nodes"), WHY),
-        (Some(mode), nodes) => Finding::warn(NAME, format!("on (mode {mode}), {nodes} nodes"), WHY)
+        (Setting::Is(0), nodes) => Finding::idle(NAME, format!("off, {nodes} nodes"), WHY),
+        (Setting::Is(mode), nodes) => Finding::warn(NAME, format!("on (mode {mode}), {nodes} nodes"), WHY)
             .cured_by("`sudo sysctl -w kernel.numa_balancing=0`"),
     }
 }
@@ -51,9 +54,10 @@ fn same_page_merging(settings: &KernelSettings) -> Finding {
     const WHY: &str = "the thread that looks for equal pages reads all memory offered to it, which empties caches, and a \
                        merged page costs a fault at the next write";
     match settings.same_page_merging {
-        None => Finding::idle(NAME, "none: a kernel without it", WHY),
-        Some(1) => Finding::warn(NAME, "running", WHY).cured_by("`echo 0 | sudo tee /sys/kernel/mm/ksm/run`"),
-        Some(_) => Finding::idle(NAME, "stopped", WHY),
+        Setting::Absent => Finding::idle(NAME, "none: a kernel without it", WHY),
+        Setting::Hidden => Finding::missing(NAME, "not said: /sys/kernel/mm is hidden", WHY),
+        Setting::Is(1) => Finding::warn(NAME, "running", WHY).cured_by("`echo 0 | sudo tee /sys/kernel/mm/ksm/run`"),
+        Setting::Is(_) => Finding::idle(NAME, "stopped", WHY),
     }
 }
 
@@ -63,7 +67,7 @@ mod tests {
     use crate::fixture::{Fixture, assert_well_formed};
     use crate::{Finding, Patient};
     use plan::{Cpu, CpuId};
-    use record::CheckState::{self, Ok, Warn};
+    use record::CheckState::{self, Missing, Ok, Warn};
 
     fn check(fixture: &Fixture, name: &str) -> (CheckState, String) {
         let found = fixture.findings(|patient: &Patient<'_>| findings(patient, &host::kernel_settings(patient.root)));
@@ -111,10 +115,13 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_that_has_none_of_it_is_well() {
+    fn a_kernel_that_has_none_of_it_is_well_and_one_that_hides_it_does_not_say() {
+        let bare =
+            Fixture::new().file("proc/sys/kernel/osrelease", "6.1").file("sys/kernel/mm/swap/vma_ra_enabled", "true");
         for name in ["transparent_huge_pages", "numa_balancing", "ksm"] {
-            assert_eq!(check(&Fixture::new(), name), (Ok, check(&Fixture::new(), name).1));
-            assert!(check(&Fixture::new(), name).1.starts_with("none"));
+            let (none, hidden) = (check(&bare, name), check(&Fixture::new(), name));
+            assert!(none.0 == Ok && none.1.starts_with("none"), "{none:?}");
+            assert!(hidden.0 == Missing && hidden.1.starts_with("not said: "), "{hidden:?}");
         }
     }
 }

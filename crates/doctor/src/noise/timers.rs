@@ -2,7 +2,7 @@
 
 use crate::patient::named;
 use crate::{Finding, Patient};
-use host::{KernelSettings, QuietCpus};
+use host::{KernelSettings, QuietCpus, Setting};
 use std::collections::BTreeSet;
 
 /// Watchdog, ticks, counters of memory, timers of others.
@@ -15,9 +15,10 @@ fn watchdogs(patient: &Patient<'_>, quiet: &QuietCpus, settings: &KernelSettings
     const WHY: &str = "the soft-lockup watchdog wakes a thread of the highest priority on each CPU that it watches, every \
                        few seconds for microseconds: it is nothing, except where the tick was meant to stop";
     let on = match settings.soft_watchdog {
-        None => return Finding::idle(NAME, "none: a kernel without them", WHY),
-        Some(false) => return Finding::idle(NAME, "off", WHY),
-        Some(true) => settings.watchdog_cpus.clone().unwrap_or_else(|| patient.in_question()),
+        Setting::Absent => return Finding::idle(NAME, "none: a kernel without them", WHY),
+        Setting::Hidden => return Finding::missing(NAME, "not said: /proc/sys/kernel is hidden", WHY),
+        Setting::Is(false) => return Finding::idle(NAME, "off", WHY),
+        Setting::Is(true) => settings.watchdog_cpus.clone().unwrap_or_else(|| patient.in_question()),
     };
     let watched: BTreeSet<u32> = on.intersection(&patient.in_question()).copied().collect();
     if watched.is_empty() {
@@ -42,29 +43,37 @@ fn watchdogs(patient: &Patient<'_>, quiet: &QuietCpus, settings: &KernelSettings
 fn skew_tick(patient: &Patient<'_>) -> Finding {
     const WHY: &str = "where the ticks of all CPUs come at one moment they queue for the kernel's locks, which tens of CPUs \
                        feel; `skew_tick=1` at boot spreads them";
-    let seen = match host::kernel_parameter(patient.root, "skew_tick").as_deref() {
-        Some("1") => "1: ticks are spread",
-        _ => "not set: all CPUs may tick at one moment",
-    };
-    Finding::ok("skew_tick", seen, WHY)
+    const NAME: &str = "skew_tick";
+    match host::kernel_parameter(patient.root, NAME).as_deref() {
+        Some("1") => Finding::ok(NAME, "1: ticks are spread", WHY),
+        None if !host::command_line_is_shown(patient.root) => {
+            Finding::missing(NAME, "not said: /proc/cmdline is hidden", WHY)
+        }
+        _ => Finding::ok(NAME, "not set: all CPUs may tick at one moment", WHY),
+    }
 }
 
 fn vm_stat_interval(settings: &KernelSettings) -> Finding {
     const WHY: &str = "so often a kernel thread adds up memory counters on each CPU that has changed some; a longer \
                        `vm.stat_interval` wakes it less";
-    let seen = settings.vm_stat_interval_s.map_or("the kernel has none".to_owned(), |seconds| format!("{seconds} s"));
-    Finding::ok("vm_stat_interval", seen, WHY)
+    const NAME: &str = "vm_stat_interval";
+    match settings.vm_stat_interval_s {
+        Setting::Is(seconds) => Finding::ok(NAME, format!("{seconds} s"), WHY),
+        Setting::Absent => Finding::ok(NAME, "the kernel has none", WHY),
+        Setting::Hidden => Finding::missing(NAME, "not said: /proc/sys/vm is hidden", WHY),
+    }
 }
 
 fn timer_migration(settings: &KernelSettings) -> Finding {
     const WHY: &str = "timers that idle CPUs have set may expire on busy ones, so on a worker's; \
                        `kernel.timer_migration=0` keeps them at home";
-    let seen = match settings.timer_migration {
-        Some(true) => "on: idle CPUs' timers expire on busy ones",
-        Some(false) => "off",
-        None => "none: a kernel without it",
-    };
-    Finding::ok("timer_migration", seen, WHY)
+    const NAME: &str = "timer_migration";
+    match settings.timer_migration {
+        Setting::Is(true) => Finding::ok(NAME, "on: idle CPUs' timers expire on busy ones", WHY),
+        Setting::Is(false) => Finding::ok(NAME, "off", WHY),
+        Setting::Absent => Finding::ok(NAME, "none: a kernel without it", WHY),
+        Setting::Hidden => Finding::missing(NAME, "not said: /proc/sys/kernel is hidden", WHY),
+    }
 }
 
 #[cfg(test)]
@@ -73,7 +82,7 @@ mod tests {
     use crate::fixture::{Fixture, assert_well_formed};
     use crate::{Finding, Patient};
     use record::Check;
-    use record::CheckState::{Ok, Warn};
+    use record::CheckState::{Missing, Ok, Warn};
 
     fn check(fixture: &Fixture, name: &str) -> Check {
         let found = fixture.findings(|patient: &Patient<'_>| {
@@ -82,6 +91,23 @@ mod tests {
         found.iter().for_each(assert_well_formed);
         let Finding { check, .. } = found.into_iter().find(|finding| finding.check.name == name).unwrap();
         check
+    }
+
+    /// A kernel that shows its settings and has none of these.
+    fn bare() -> Fixture {
+        Fixture::new()
+            .file("proc/cmdline", "quiet")
+            .file("proc/sys/kernel/osrelease", "6.1\n")
+            .file("proc/sys/vm/swappiness", "60\n")
+    }
+
+    #[test]
+    fn what_is_hidden_is_not_called_none() {
+        for name in ["watchdogs", "skew_tick", "vm_stat_interval", "timer_migration"] {
+            let (hidden, shown) = (check(&Fixture::new(), name), check(&bare(), name));
+            assert_eq!((hidden.state, shown.state), (Missing, Ok), "{hidden:?}");
+            assert!(hidden.seen.starts_with("not said: ") && hidden.seen.ends_with(" is hidden"), "{hidden:?}");
+        }
     }
 
     fn watched(cpus: &str) -> Fixture {
@@ -98,7 +124,7 @@ mod tests {
         assert_eq!(seen(&watched("0-3")), (Ok, "on 2-3, each 4 s".to_owned()));
         assert_eq!(seen(&watched("0-1")), (Ok, "on 0-1, not 2-3".to_owned()));
         assert_eq!(seen(&watched("0-3").file("proc/sys/kernel/watchdog", "0")), (Ok, "off".to_owned()));
-        assert_eq!(seen(&Fixture::new()), (Ok, "none: a kernel without them".to_owned()));
+        assert_eq!(seen(&bare()), (Ok, "none: a kernel without them".to_owned()));
 
         let tickless = |mask| check(&watched(mask).file("sys/devices/system/cpu/nohz_full", "3"), "watchdogs");
         let warned = tickless("0-3");
@@ -109,7 +135,7 @@ mod tests {
 
     #[test]
     fn what_comes_by_the_clock_is_told() {
-        let bare = Fixture::new();
+        let bare = bare();
         assert!(check(&bare, "skew_tick").seen.starts_with("not set"));
         let set = Fixture::new()
             .file("proc/cmdline", "quiet skew_tick=1")
