@@ -1,13 +1,15 @@
 //! The scenario's claims, judged on intervals: a claim holds or fails where the whole interval lies on one side.
 
-use crate::figures::{Series, fairness_jain, ns_per_op, ops_per_second};
+use crate::figures::{Series, at, fairness_jain, latency_ns, ns_per_op, ops_per_second};
 use crate::interval::exact;
 use crate::view::View;
 use crate::words::{count, interval};
-use crate::{counters, locks};
+use crate::{counters, times};
 use plan::expect::{Against, Expect, HostFact, Metric, Quantile, Relation, Term, When};
-use plan::{BoundArm, Program};
-use record::{ArmState, ArmSummary, Contention, ExpectOutcome, ExpectState, Interval, LockObservation, Observation};
+use plan::{BoundArm, Program, WorkerProgram};
+use record::{
+    ArmState, ArmSummary, Contention, ExpectOutcome, ExpectState, Interval, LockObservation, Observation, WaitCount,
+};
 
 /// One outcome a claim, in the plan's order.
 pub(crate) fn judge(view: &View, arms: &[ArmSummary]) -> Vec<ExpectOutcome> {
@@ -122,18 +124,16 @@ fn value(view: &View, arms: &[ArmSummary], term: &Term) -> Result<Value, Missing
     let program = bound.program.as_ref().map_err(|refusal| not_here(format!("`{}`: {}", term.arm, refusal.why)))?;
     match &term.metric {
         Metric::Bytes => Ok(Value { interval: exact(program.layout.bytes as f64), series: None }),
-        Metric::Latency(_) => Err(not_here(format!(
-            "{} was not measured: operation latencies need an open loop, and every role here is a closed one",
-            name(term)
-        ))),
-        Metric::Hold(_) => Err(not_here(format!("{} was not measured: hold times are not sampled", name(term)))),
         _ if summary.state == ArmState::Unresolved => {
             let why = summary.why.clone().unwrap_or_default();
             Err(Missing::Unresolved(format!("`{}` is unresolved: {why}", term.arm)))
         }
         Metric::ContentionSolo => contention(view, bound, summary, term, "solo", |c| c.solo),
         Metric::ContentionUnshared => contention(view, bound, summary, term, "unshared", |c| c.unshared),
-        Metric::ContendedShare | Metric::HandoffsPerOp | Metric::Wait(_) => lock_value(view, program, term),
+        Metric::ContendedShare | Metric::HandoffsPerOp | Metric::Wait(_) | Metric::Hold(_) => {
+            lock_value(view, program, term)
+        }
+        Metric::Latency(quantile) => latency_value(view, bound, program, term, *quantile),
         Metric::CounterPerOp(counter) => counter_value(view, bound, term, counter, |m| m.per_op),
         Metric::CounterPerSecond(counter) => counter_value(view, bound, term, counter, |m| m.per_second),
         Metric::OpsPerSecond => role_value(view, bound, term, ops_per_second),
@@ -150,7 +150,7 @@ fn role_value<'a>(
     view: &View<'a>,
     bound: &'a BoundArm,
     term: &'a Term,
-    figure: fn(&[&Observation]) -> Option<f64>,
+    figure: impl Fn(&[&'a Observation]) -> Option<f64>,
 ) -> Result<Value, Missing> {
     let role = role(view, bound, term);
     let workers = bound.program.iter().flat_map(|p| &p.workers).filter(|w| w.role_name == role).count();
@@ -161,6 +161,27 @@ fn role_value<'a>(
         return Err(Missing::NotApplicable(format!("`{role}` has one worker in `{}`: nobody to be fair to", term.arm)));
     }
     from_series(view, term, view.series(&term.arm, role, figure))
+}
+
+/// Of a repetition: the quantile of all passes of the role's workers.
+fn latency_value<'a>(
+    view: &View<'a>,
+    bound: &'a BoundArm,
+    program: &Program,
+    term: &'a Term,
+    quantile: Quantile,
+) -> Result<Value, Missing> {
+    let role = role(view, bound, term);
+    let timed = |w: &WorkerProgram| w.latency || w.period.is_some();
+    if program.workers.iter().any(|w| w.role_name == role)
+        && !program.workers.iter().any(|w| w.role_name == role && timed(w))
+    {
+        let name = name(term);
+        return Err(Missing::NotApplicable(format!(
+            "{name} was not measured: role `{role}` is a closed loop that does not time its passes; give it a `rate`"
+        )));
+    }
+    role_value(view, bound, term, |workers| latency_ns(workers, quantile))
 }
 
 fn from_series(view: &View, term: &Term, series: Series) -> Result<Value, Missing> {
@@ -197,6 +218,10 @@ fn contention(
 fn lock_value(view: &View, program: &Program, term: &Term) -> Result<Value, Missing> {
     let wanted = term.of.as_deref().or_else(|| program.locks.first().map(|l| l.name.as_str()));
     let lock = wanted.ok_or_else(|| Missing::NotApplicable(format!("`{}` has no lock", term.arm)))?;
+    if !program.timed_locks && term.metric != Metric::HandoffsPerOp {
+        let why = format!("{} was not measured: in `{}` locks are neither tried first nor timed", name(term), term.arm);
+        return Err(Missing::NotApplicable(why));
+    }
     let at_lock = |workers: &[&Observation]| -> Vec<LockObservation> {
         workers.iter().flat_map(|o| o.locks.iter().filter(|l| l.lock == lock).cloned()).collect()
     };
@@ -205,6 +230,10 @@ fn lock_value(view: &View, program: &Program, term: &Term) -> Result<Value, Miss
     if series.is_empty() {
         let why = match term.metric {
             Metric::Wait(_) => format!("nobody had to wait for `{lock}` in `{}`", term.arm),
+            Metric::Hold(_) => {
+                let sampling = record::HOLD_SAMPLING;
+                format!("no hold of `{lock}` in `{}` was timed: one acquisition in {sampling} is", term.arm)
+            }
             _ => format!("nobody acquired `{lock}` in `{}`", term.arm),
         };
         return Err(Missing::NotApplicable(why));
@@ -220,17 +249,14 @@ fn lock_figure(metric: &Metric, locks: &[LockObservation]) -> Option<f64> {
     match metric {
         Metric::ContendedShare => per_acquisition(sum(|l| l.contended)),
         Metric::HandoffsPerOp => per_acquisition(sum(|l| l.handoffs)),
-        Metric::Wait(quantile) => {
-            let waits = locks::percentiles(locks.iter().flat_map(|l| &l.kept_waits))?;
-            Some(match quantile {
-                Quantile::P50 => waits.p50,
-                Quantile::P99 => waits.p99,
-                Quantile::P999 => waits.p999,
-                Quantile::Max => waits.max,
-            } as f64)
-        }
+        Metric::Wait(quantile) => quantile_of(locks.iter().flat_map(|l| &l.kept_waits), *quantile),
+        Metric::Hold(quantile) => quantile_of(locks.iter().flat_map(|l| &l.holds), *quantile),
         _ => None,
     }
+}
+
+fn quantile_of<'a>(times: impl Iterator<Item = &'a WaitCount>, quantile: Quantile) -> Option<f64> {
+    times::percentiles(times).map(|all| at(&all, quantile))
 }
 
 fn counter_value<'a>(
@@ -419,14 +445,46 @@ mod tests {
         for (metric, said) in [
             (
                 Metric::Latency(Quantile::P99),
-                "latency_p99_ns(packed) was not measured: operation latencies need an open",
+                "latency_p99_ns(packed) was not measured: role `counter` is a closed loop that does not time",
             ),
-            (Metric::Hold(Quantile::P50), "hold_p50_ns(packed) was not measured: hold times are not sampled"),
+            (Metric::Hold(Quantile::P50), "no hold of `m` in `packed` was timed: one acquisition in 61 is"),
         ] {
             let seen = judged(bench().with_lock("m"), number(term(metric, "packed"), Relation::AtMost, 1e9));
             assert_eq!((seen.state, seen.seen), (NotApplicable, None));
             assert!(seen.why.starts_with(said), "{}", seen.why);
         }
+    }
+
+    #[test]
+    fn what_a_plain_arm_does_not_time_is_not_applicable_there() {
+        let claim = |metric| {
+            let mut bench = Bench::new(&["packed"]).with_plain().with_lock("m");
+            bench.run(6, |_, _| 20.0);
+            bench.at_lock(|_| lock_observation("m", 100, &[], &[]));
+            judged(bench, number(term(metric, "plain"), Relation::AtMost, 0.5))
+        };
+        let shares = claim(Metric::ContendedShare);
+        assert_eq!(shares.state, NotApplicable);
+        assert!(shares.why.contains("neither tried first nor timed"), "{}", shares.why);
+        assert_eq!(claim(Metric::HandoffsPerOp).state, Holds, "the owner record is kept there too");
+    }
+
+    #[test]
+    fn latency_claims_are_judged_per_repetition() {
+        let claim = |op, n| {
+            let mut bench = bench();
+            for worker in bench.bound.arms.iter_mut().flat_map(|a| &mut a.program).flat_map(|p| &mut p.workers) {
+                worker.latency = true;
+            }
+            for o in &mut bench.observations {
+                let stall = if o.block == 0 { 1_000_000 } else { 900 };
+                o.response = crate::times::tally([700, 800, stall].into_iter());
+            }
+            judged(bench, number(term(Metric::Latency(Quantile::Max), "packed"), op, n))
+        };
+        assert_eq!(claim(Relation::AtMost, 1e9).state, Holds);
+        assert_eq!(claim(Relation::LessThan, 800.0).state, Fails);
+        assert_eq!(claim(Relation::AtMost, 1e9).seen.map(|i| i.median), Some(900.0), "the median repetition's");
     }
 
     #[test]
@@ -490,12 +548,15 @@ mod tests {
         let claim = |metric, op, n| {
             let mut bench = bench().with_lock("m");
             for o in &mut bench.observations {
-                o.locks.push(lock_observation("m", 100, &[1000; 25], &[1000; 25]));
+                let holds = crate::times::tally([200; 9].into_iter());
+                o.locks.push(LockObservation { holds, ..lock_observation("m", 100, &[1000; 25], &[1000; 25]) });
             }
             judged(bench, number(term(metric, "packed"), op, n)).state
         };
         assert_eq!(claim(Metric::Wait(Quantile::P99), Relation::AtMost, 1010.0), Holds);
         assert_eq!(claim(Metric::Wait(Quantile::Max), Relation::LessThan, 900.0), Fails);
+        assert_eq!(claim(Metric::Hold(Quantile::P50), Relation::AtMost, 200.0), Holds);
+        assert_eq!(claim(Metric::Hold(Quantile::P999), Relation::LessThan, 200.0), Fails);
         assert_eq!(claim(Metric::ContendedShare, Relation::AtMost, 0.25), Holds);
         assert_eq!(claim(Metric::HandoffsPerOp, Relation::MoreThan, 0.5), Fails);
     }

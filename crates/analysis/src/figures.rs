@@ -1,6 +1,8 @@
 //! Figures of one role in one repetition, each from the workers' observations alone.
 
-use record::Observation;
+use crate::times;
+use plan::expect::Quantile;
+use record::{Observation, Percentiles};
 use std::collections::BTreeMap;
 
 /// A figure by block.
@@ -29,9 +31,29 @@ pub(crate) fn ops_per_second(workers: &[&Observation]) -> Option<f64> {
 /// # References
 /// R. Jain, D. Chiu, W. Hawe, *A Quantitative Measure of Fairness*, DEC-TR-301, 1984.
 pub(crate) fn fairness_jain(workers: &[&Observation]) -> Option<f64> {
-    let rates = rates(workers)?;
-    let (sum, squares) = rates.iter().fold((0.0, 0.0), |(s, q), r| (s + r, q + r * r));
-    (rates.len() > 1 && squares > 0.0).then(|| sum * sum / (rates.len() as f64 * squares))
+    jain(&rates(workers)?)
+}
+
+/// Jain's index of what each of several got; `None` of fewer than two, or where nobody got anything.
+pub(crate) fn jain(each: &[f64]) -> Option<f64> {
+    let (sum, squares) = each.iter().fold((0.0, 0.0), |(s, q), r| (s + r, q + r * r));
+    (each.len() > 1 && squares > 0.0).then(|| sum * sum / (each.len() as f64 * squares))
+}
+
+/// Latency of a pass from its intended start, at a quantile of the role's passes; `None` where none was timed.
+pub(crate) fn latency_ns(workers: &[&Observation], quantile: Quantile) -> Option<f64> {
+    times::percentiles(workers.iter().flat_map(|o| &o.response)).map(|latency| at(&latency, quantile))
+}
+
+/// One of the quantiles that claims can name.
+pub(crate) fn at(of: &Percentiles, quantile: Quantile) -> f64 {
+    let ns = match quantile {
+        Quantile::P50 => of.p50,
+        Quantile::P99 => of.p99,
+        Quantile::P999 => of.p999,
+        Quantile::Max => of.max,
+    };
+    ns as f64
 }
 
 fn each_ns_per_op(workers: &[&Observation]) -> Option<Vec<f64>> {

@@ -20,11 +20,13 @@ mod stats;
 mod summary;
 #[cfg(test)]
 mod testkit;
+mod times;
 mod view;
 mod warnings;
 mod words;
 
 pub use mask::{Stuck, observe, stuck, watching_share};
+pub use times::{DIGITS, Distribution, distributions, percentiles};
 
 use plan::{Bound, Plan, Topology};
 use record::{
@@ -100,6 +102,7 @@ fn method(view: &View) -> Method {
         resolution: view.resolution,
         control: view.control,
         watching_cost: None,
+        lock_timing: view.lock_timing(),
         headline_regime: view.regimes.run.map(|number| view.regimes.list[number as usize].clone()),
         regimes: view.regimes.list.clone(),
         blocks: view.observations.iter().map(|o| o.block + 1).max().unwrap_or(0),

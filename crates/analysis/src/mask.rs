@@ -1,10 +1,10 @@
 //! The co-running mask: of each worker's window, only what passed while every worker was running counts.
 
 use crate::evictions::{Evictions, edges};
-use crate::locks;
 use crate::stats::median_of;
+use crate::times;
 use plan::{Program, TickRate, WorkerProgram};
-use record::{LockObservation, LockTrace, Observation, Slice, Trace, Wait};
+use record::{LatencyTrace, LockObservation, LockTrace, Observation, Slice, TickCount, Trace, Wait, WaitCount};
 
 /// Kept share of the window below which a repetition says too little to count.
 const LEAST_KEPT: f64 = 0.10;
@@ -92,8 +92,9 @@ pub fn observe(arm: &str, block: u32, program: &Program, traces: &[Trace], clock
             regime: None,
             spoiled: spoiled.clone(),
             counters: trace.counters.clone(),
+            response: latencies(trace, clock, |l| &l.response),
+            service: latencies(trace, clock, |l| &l.service),
             locks: trace.locks.iter().map(|l| lock(l, &masking)).collect(),
-            ..Default::default()
         }
     };
     traces.iter().map(one).collect()
@@ -246,20 +247,31 @@ fn lock(trace: &LockTrace, masking: &Masking<'_>) -> LockObservation {
     let counts = |w: &&Wait| {
         masking.together(w.start_ticks) && !masking.evictions.overlap(w.start_ticks, w.start_ticks + w.ticks)
     };
-    let kept = trace.waits.iter().filter(counts);
     let ns = |wait: &Wait| masking.clock.ns(wait.ticks).round() as u64;
     LockObservation {
         lock: name.unwrap_or_else(|| format!("lock {}", trace.lock)),
         acquisitions: trace.acquisitions,
         contended: trace.contended,
-        kept_waits: locks::tally(kept.map(ns)),
-        all_waits: locks::tally(trace.waits.iter().map(ns)),
+        kept_waits: times::tally(trace.waits.iter().filter(counts).map(ns)),
+        all_waits: times::tally(trace.waits.iter().map(ns)),
         waits_lost: trace.waits_lost,
         handoffs: trace.handoffs,
         longest_run: trace.longest_run,
         owner_died: trace.owner_died,
-        ..Default::default()
+        shared: trace.shared,
+        holds: times::tally(trace.holds.iter().filter(counts).map(ns)),
+        spins: trace.spins,
+        futex_waits: trace.futex_waits,
+        retries: trace.retries,
+        timeouts: trace.timeouts,
+        longest_gap_ns: masking.clock.ns(trace.longest_gap_ticks),
     }
+}
+
+/// A worker's latencies in nanoseconds. Never masked: a stall is what they are for.
+fn latencies(trace: &Trace, clock: TickRate, of: fn(&LatencyTrace) -> &Vec<TickCount>) -> Vec<WaitCount> {
+    let counted = |c: &TickCount| WaitCount { ns: clock.ns(c.ticks).round() as u64, count: c.count };
+    times::counts(trace.latency.iter().flat_map(of).map(counted))
 }
 
 fn worker_program(program: &Program, index: u32) -> Option<&WorkerProgram> {
@@ -280,8 +292,8 @@ pub fn watching_share(traces: &[Trace]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::locks::tally;
     use crate::testkit::{counters_program, steady_trace, twin_lock_program};
+    use crate::times::tally;
     use record::{Gap, QueueDelay};
 
     const CLOCK: TickRate = TickRate { ticks_per_ns: 2.0 };
@@ -541,5 +553,33 @@ mod tests {
         assert_eq!((lock.lock.as_str(), lock.acquisitions, lock.contended, lock.waits_lost), ("m", 100, 5, 1));
         assert_eq!(lock.all_waits, tally([1000, 2_000_000, 200, 300].into_iter()));
         assert_eq!(lock.kept_waits, tally([300, 1000].into_iter()));
+    }
+
+    #[test]
+    fn holds_are_masked_as_waits_are_and_latencies_never() {
+        let mut traces = interrupted();
+        let open = traces[0].open_ticks;
+        let held = [(MS, 40), (9 * MS, 2 * MS), (20 * MS, 60)];
+        traces[0].locks.push(LockTrace {
+            acquisitions: 200,
+            shared: 150,
+            holds: held.iter().map(|&(at, ticks)| Wait { start_ticks: open + at, ticks }).collect(),
+            spins: 11,
+            futex_waits: 12,
+            retries: 13,
+            timeouts: 14,
+            longest_gap_ticks: 3 * MS,
+            ..LockTrace::default()
+        });
+        let stalled = vec![TickCount { ticks: 1000, count: 5 }, TickCount { ticks: 10 * MS, count: 1 }];
+        traces[0].latency = Some(LatencyTrace { response: stalled, service: vec![TickCount { ticks: 400, count: 6 }] });
+        let seen = observe("m", 0, &twin_lock_program(), &traces, CLOCK);
+        let lock = &seen[0].locks[0];
+        assert_eq!(lock.holds, tally([20, 30].into_iter()));
+        assert_eq!((lock.shared, lock.spins, lock.futex_waits, lock.retries, lock.timeouts), (150, 11, 12, 13, 14));
+        assert_eq!(lock.longest_gap_ns, 3e6);
+        assert_eq!(seen[0].response, tally([500, 500, 500, 500, 500, 10_000_000].into_iter()));
+        assert_eq!(seen[0].service, tally([200; 6].into_iter()));
+        assert!(seen[1].response.is_empty(), "its role does not ask for it");
     }
 }

@@ -4,7 +4,7 @@ use crate::figures::{Figure, Series, fairness_jain, ns_per_op, ops_per_second, s
 use crate::stats::{median_of, quantile};
 use crate::view::View;
 use crate::words::count;
-use crate::{FEWEST_BLOCKS, counters, interval, locks};
+use crate::{FEWEST_BLOCKS, counters, interval, locks, times};
 use plan::{ArmKind, BoundArm, CACHE_LINE_BYTES, Placed, Program, WorkerIndex, WorkerProgram};
 use record::{
     ArmState, ArmSummary, Contention, Interval, Kind, LayoutRow, Observation, OtherRegime, Quantiles, RepetitionCount,
@@ -43,7 +43,8 @@ fn measured(view: &View, bound: &BoundArm, program: &Program) -> ArmSummary {
     let headline = &view.headline_role(bound).name;
     let kept = view.workers(name, None);
     let repetitions = repetitions(view, name);
-    let roles: Vec<RoleSummary> = running_roles(program).iter().map(|role| role_summary(view, bound, role)).collect();
+    let roles: Vec<RoleSummary> =
+        running_roles(program).iter().map(|role| role_summary(view, bound, program, role)).collect();
     let head = roles.iter().find(|r| r.role == *headline);
     let ns_per_op = head.and_then(|r| r.ns_per_op);
     let regime = view.regimes.by_arm.get(name).map(|number| &view.regimes.list[*number as usize]);
@@ -54,6 +55,7 @@ fn measured(view: &View, bound: &BoundArm, program: &Program) -> ArmSummary {
         mask: if program.shares_cpu { "none" } else { "co-running" }.to_owned(),
         bytes: program.layout.bytes,
         layout: program.layout.placed.iter().map(layout_row).collect(),
+        regime: view.regimes.by_arm.get(name).copied(),
         regime_transfer_ns: regime.filter(|_| multi).and_then(|r| r.transfer_ns),
         repetitions,
         lost_share: lost_share(view.observations.iter().filter(|o| o.arm == *name)),
@@ -86,6 +88,7 @@ fn blank(view: &View, bound: &BoundArm) -> ArmSummary {
         sweep: bound.arm.sweep.iter().cloned().collect(),
         bytes: 0,
         layout: Vec::new(),
+        regime: None,
         regime_transfer_ns: None,
         repetitions: RepetitionCount { kept: 0, spoiled: 0, other_regime: 0 },
         lost_share: 0.0,
@@ -186,8 +189,11 @@ fn slices(workers: &[&Observation]) -> Option<Quantiles> {
     Some(Quantiles { p10: quantile(&all, 0.1)?, p50: quantile(&all, 0.5)?, p90: quantile(&all, 0.9)? })
 }
 
-fn role_summary(view: &View, bound: &BoundArm, role: &str) -> RoleSummary {
+fn role_summary(view: &View, bound: &BoundArm, program: &Program, role: &str) -> RoleSummary {
     let arm = &bound.arm.name;
+    let workers = view.workers(arm, Some(role));
+    let service = || workers.iter().flat_map(|o| &o.service);
+    let period = program.workers.iter().find(|w| w.role_name == role).and_then(|w| w.period);
     let interval =
         |figure: Figure, name: &str| view.single(&view.series(arm, role, figure), &format!("{arm}/{role}/{name}"));
     let against = |solo| {
@@ -207,8 +213,10 @@ fn role_summary(view: &View, bound: &BoundArm, role: &str) -> RoleSummary {
             true => Contention { solo: against(true), unshared: against(false) },
             false => Contention::default(),
         },
-        counters: counters::summaries(&view.workers(arm, Some(role))),
-        ..Default::default()
+        latency_ns: times::percentiles(workers.iter().flat_map(|o| &o.response)),
+        service_ns: times::percentiles(service()),
+        service_corrected_ns: period.and_then(|period| times::corrected_percentiles(service(), period.0)),
+        counters: counters::summaries(&workers),
     }
 }
 
@@ -377,6 +385,23 @@ mod tests {
         assert_eq!(packed.repetitions, RepetitionCount { kept: 9, spoiled: 1, other_regime: 0 });
         assert!(packed.ns_per_op.unwrap().high < 30.0);
         assert!((packed.lost_share - 0.095).abs() < 1e-9, "{}", packed.lost_share);
+    }
+
+    #[test]
+    fn an_open_loop_has_its_latencies_and_a_closed_one_no_correction() {
+        let mut bench = bench();
+        for o in &mut bench.observations {
+            o.response = times::tally([100, 5000, 4000].into_iter());
+            o.service = times::tally([100, 5000, 100].into_iter());
+        }
+        let closed = arm(&bench.analyse().arms, "packed").roles[0].clone();
+        assert_eq!(closed.latency_ns.map(|l| (l.p50, l.count)), Some((4001, 60)), "10 blocks of 2 workers, 3 digits");
+        assert_eq!((closed.service_ns.map(|s| s.p50), closed.service_corrected_ns), (Some(100), None));
+        for worker in bench.bound.arms.iter_mut().flat_map(|a| &mut a.program).flat_map(|p| &mut p.workers) {
+            worker.period = Some(plan::Nanos(1000));
+        }
+        let open = arm(&bench.analyse().arms, "packed").roles[0].clone();
+        assert_eq!(open.service_corrected_ns.map(|s| s.count), Some(20 * 7), "5000 stands also for 4000, …, 1000");
     }
 
     #[test]

@@ -95,6 +95,11 @@ pub(crate) fn twin_lock_program() -> Program {
     Program { locks: vec![lock(0), lock(4096)], ..counters_program(64) }
 }
 
+/// The two workers of [`counters_program`] at one lock of that kind, `m`.
+pub(crate) fn lock_program(kind: LockKind) -> Program {
+    Program { locks: vec![PlacedLock { name: "m".into(), kind, offset: 0 }], ..counters_program(64) }
+}
+
 /// A quiet worker: a window of 100 ms in slices of [`SLICE_US`] at so many nanoseconds a pass.
 pub(crate) fn steady_trace(worker: u32, ns_per_op: f64, clock: TickRate) -> Trace {
     let ticks = |ns: f64| (ns * clock.ticks_per_ns) as u64;
@@ -176,8 +181,8 @@ pub(crate) fn lock_observation(lock: &str, acquisitions: u64, kept: &[u64], all:
         lock: lock.into(),
         acquisitions,
         contended: all.len() as u64,
-        kept_waits: crate::locks::tally(kept.iter().copied()),
-        all_waits: crate::locks::tally(all.iter().copied()),
+        kept_waits: crate::times::tally(kept.iter().copied()),
+        all_waits: crate::times::tally(all.iter().copied()),
         waits_lost: 0,
         handoffs: acquisitions / 10,
         longest_run: 10,
@@ -270,14 +275,37 @@ impl Bench {
         self
     }
 
-    pub(crate) fn with_lock(mut self, name: &str) -> Bench {
+    pub(crate) fn with_lock(self, name: &str) -> Bench {
+        self.with_lock_kinds(name, |_| LockKind::Pthread)
+    }
+
+    /// A lock in every arm, of the kind that the arm's name asks for.
+    pub(crate) fn with_lock_kinds(mut self, name: &str, kind: impl Fn(&str) -> LockKind) -> Bench {
         for arm in &mut self.bound.arms {
-            arm.arm.case.locks.push(Lock { name: name.into(), kind: LockKind::Pthread, at: None });
+            let kind = kind(&arm.arm.name);
+            arm.arm.case.locks.push(Lock { name: name.into(), kind, at: None });
             if let Ok(program) = &mut arm.program {
-                program.locks.push(PlacedLock { name: name.into(), kind: LockKind::Pthread, offset: 0 });
+                program.locks.push(PlacedLock { name: name.into(), kind, offset: 0 });
             }
         }
         self
+    }
+
+    /// Gives every observation its dealings with a lock.
+    pub(crate) fn at_lock(&mut self, dealings: impl Fn(&Observation) -> LockObservation) {
+        for observation in &mut self.observations {
+            let seen = dealings(observation);
+            observation.locks.push(seen);
+        }
+    }
+
+    /// The first variant's twin whose locks are neither tried first nor timed.
+    pub(crate) fn with_plain(self) -> Bench {
+        let mut bench = self.with_baseline("plain".into(), ArmKind::Plain);
+        if let Some(Ok(program)) = bench.bound.arms.last_mut().map(|a| &mut a.program) {
+            program.timed_locks = false;
+        }
+        bench
     }
 
     /// Runs so many blocks; every worker of an arm reads `ns(arm, block)`. Baselines run in every other block.

@@ -64,13 +64,24 @@ impl<'a> View<'a> {
     }
 
     fn control_ratio(&self) -> Option<Interval> {
-        let control = self.bound.arms.iter().find(|a| a.arm.kind == ArmKind::Control)?;
+        let (control, twin) = self.twins(ArmKind::Control)?;
+        self.ratio(&control.arm.name, &twin.arm.name, &self.headline_role(twin).name)
+    }
+
+    /// The first variant's ratio to its twin whose locks are neither tried first nor timed.
+    pub(crate) fn lock_timing(&self) -> Option<Interval> {
+        let (plain, twin) = self.twins(ArmKind::Plain)?;
+        self.ratio(&twin.arm.name, &plain.arm.name, &self.headline_role(twin).name)
+    }
+
+    /// The reference of that kind, and the variant at the same point of the sweep that it repeats.
+    fn twins(&self, kind: ArmKind) -> Option<(&'a BoundArm, &'a BoundArm)> {
+        let reference = self.bound.arms.iter().find(|a| a.arm.kind == kind)?;
         let twin = |a: &&BoundArm| {
-            let same_point = a.arm.variant == control.arm.variant && a.arm.sweep == control.arm.sweep;
+            let same_point = a.arm.variant == reference.arm.variant && a.arm.sweep == reference.arm.sweep;
             a.arm.kind == ArmKind::Variant && same_point
         };
-        let twin = self.bound.arms.iter().find(twin)?;
-        self.ratio(&control.arm.name, &twin.arm.name, &self.headline_role(twin).name)
+        Some((reference, self.bound.arms.iter().find(twin)?))
     }
 
     /// The arm of that name.

@@ -111,6 +111,10 @@ pub struct Method {
     pub control: Option<Interval>,
     /// Share of the window spent reading the clock and logging, as measured; `None` where it was not.
     pub watching_cost: Option<f64>,
+    /// What trying locks first and timing them cost: the first variant's ns per pass over its `plain` twin's. `None` where
+    /// there is no such twin, or too few repetitions of it.
+    #[serde(default)]
+    pub lock_timing: Option<Interval>,
     /// The headline regime, where repetitions agree on one.
     pub headline_regime: Option<Regime>,
     /// Every regime seen, ascending by transfer time.
@@ -217,7 +221,10 @@ pub struct ArmSummary {
     pub bytes: u64,
     /// Where everything lies.
     pub layout: Vec<LayoutRow>,
-    /// Transfer time of the headline regime.
+    /// Number of the regime that the arm's figures come from; `None` where it has no sound repetition.
+    #[serde(default)]
+    pub regime: Option<u32>,
+    /// Transfer time of that regime.
     pub regime_transfer_ns: Option<f64>,
     /// Repetitions by fate.
     pub repetitions: RepetitionCount,
@@ -413,13 +420,14 @@ pub struct LockSummary {
     pub longest_run: u64,
     /// Acquisitions that found the previous owner dead.
     pub owner_died: u64,
-    /// Share of acquisitions whose first try failed.
+    /// Share of acquisitions whose first try failed; `None` with no acquisition, and where it was not looked at (a `plain`
+    /// arm).
     #[serde(default)]
     pub contended_share: Option<f64>,
     /// Changes of owner for each acquisition.
     #[serde(default)]
     pub handoffs_per_op: Option<f64>,
-    /// Jain's index of its workers' acquisitions.
+    /// Jain's index of its workers' acquisitions: the median repetition's. `None` for a lone worker, and for copies.
     #[serde(default)]
     pub fairness_jain: Option<f64>,
     /// Longest stretch of a window in which some worker did not acquire it, and whose it was.
@@ -443,7 +451,7 @@ pub struct LockSummary {
     /// Acquisitions given up at their timeout.
     #[serde(default)]
     pub timeouts: u64,
-    /// One hold in so many was timed.
+    /// One hold in so many was timed; 0 where none was.
     #[serde(default)]
     pub hold_sampling: u64,
     /// Who waited.
@@ -522,7 +530,8 @@ pub enum ExpectState {
 /// What is wrong, or that nothing is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Diagnosis {
-    /// `false_sharing`, `true_sharing`, `reader_invalidation`, `adjacent_line`, `none`.
+    /// `false_sharing`, `true_sharing`, `reader_invalidation`, `adjacent_line`; of locks `long_hold`, `convoy`, `unfair`,
+    /// `starved`, `oversubscribed`, `lock_word_shares_line`, `owner_died`; or `none`.
     pub kind: String,
     /// How much it costs.
     pub severity: Severity,

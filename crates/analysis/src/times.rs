@@ -1,0 +1,177 @@
+//! Distributions of times: counted to three digits, and their percentiles.
+
+use hdrhistogram::Histogram;
+use record::{ArmSummary, LockObservation, Observation, Percentiles, WaitCount};
+
+/// Digits that histograms of times keep.
+pub const DIGITS: u8 = 3;
+
+/// All that was kept of one kind of time in one arm: what the percentiles of the same name in `run.json` are made of.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Distribution {
+    /// The arm's name.
+    pub arm: String,
+    /// `wait:LOCK` and `hold:LOCK` (what overlaps an eviction left out), `response:ROLE` and `service:ROLE`.
+    pub what: String,
+    /// Its times in nanoseconds, ascending, [`DIGITS`] digits.
+    pub times: Vec<WaitCount>,
+}
+
+/// The distributions of every arm, in the arms' order; those that are empty are left out. Observations hold their times in
+/// memory only: of a run that was read from a file there are none.
+pub fn distributions(arms: &[ArmSummary], observations: &[Observation]) -> Vec<Distribution> {
+    let mut found = Vec::new();
+    for arm in arms {
+        let counts = |o: &&Observation| {
+            o.arm == arm.name && o.spoiled.is_empty() && o.regime.is_some() && o.regime == arm.regime
+        };
+        let kept: Vec<&Observation> = observations.iter().filter(counts).collect();
+        let mut add = |what: String, times: Vec<WaitCount>| {
+            if !times.is_empty() {
+                found.push(Distribution { arm: arm.name.clone(), what, times });
+            }
+        };
+        for lock in &arm.locks {
+            let of_lock = |times: fn(&LockObservation) -> &Vec<WaitCount>| {
+                let locks = kept.iter().flat_map(|o| &o.locks).filter(|l| l.lock == lock.lock);
+                merged(locks.flat_map(times))
+            };
+            add(format!("wait:{}", lock.lock), of_lock(|l| &l.kept_waits));
+            add(format!("hold:{}", lock.lock), of_lock(|l| &l.holds));
+        }
+        for role in &arm.roles {
+            let of_role = |times: fn(&Observation) -> &Vec<WaitCount>| {
+                merged(kept.iter().copied().filter(|o| o.role == role.role).flat_map(times))
+            };
+            add(format!("response:{}", role.role), of_role(|o| &o.response));
+            add(format!("service:{}", role.role), of_role(|o| &o.service));
+        }
+    }
+    found
+}
+
+/// Percentiles of times in nanoseconds, to three digits, each the time of the nearest rank from above; `None` of nothing.
+pub fn percentiles<'a>(times: impl IntoIterator<Item = &'a WaitCount>) -> Option<Percentiles> {
+    of(&histogram(times.into_iter().copied())?)
+}
+
+/// The same with HdrHistogram's correction for coordinated omission: a time longer than the interval at which times were
+/// due stands also for those that would have been taken meanwhile, each shorter by one interval.
+pub(crate) fn corrected_percentiles<'a>(
+    times: impl IntoIterator<Item = &'a WaitCount>,
+    expected_interval_ns: u64,
+) -> Option<Percentiles> {
+    of(&histogram(times.into_iter().copied())?.clone_correct(expected_interval_ns))
+}
+
+fn of(histogram: &Histogram<u64>) -> Option<Percentiles> {
+    let at = |q| histogram.value_at_quantile(q);
+    (!histogram.is_empty()).then(|| Percentiles {
+        count: histogram.len(),
+        min: histogram.min(),
+        mean: histogram.mean(),
+        p50: at(0.5),
+        p90: at(0.9),
+        p99: at(0.99),
+        p999: at(0.999),
+        max: histogram.max(),
+    })
+}
+
+/// Times in nanoseconds as a histogram of three digits counts them, ascending.
+pub(crate) fn tally(times_ns: impl Iterator<Item = u64>) -> Vec<WaitCount> {
+    counts(times_ns.map(|ns| WaitCount { ns, count: 1 }))
+}
+
+/// Several tallies as one.
+pub(crate) fn merged<'a>(times: impl Iterator<Item = &'a WaitCount>) -> Vec<WaitCount> {
+    counts(times.copied())
+}
+
+pub(crate) fn counts(times: impl Iterator<Item = WaitCount>) -> Vec<WaitCount> {
+    let Some(histogram) = histogram(times) else { return Vec::new() };
+    let bucket = |value: hdrhistogram::iterators::IterationValue<u64>| WaitCount {
+        ns: value.value_iterated_to(),
+        count: value.count_at_value(),
+    };
+    histogram.iter_recorded().map(bucket).collect()
+}
+
+fn histogram(times: impl Iterator<Item = WaitCount>) -> Option<Histogram<u64>> {
+    // Fails only for more than five digits.
+    let mut histogram = Histogram::<u64>::new(DIGITS).ok()?;
+    for WaitCount { ns, count } in times {
+        // `record_n` grows the histogram as needed (`saturating_record` would cut at its present size); it fails only
+        // for values that no histogram can hold.
+        histogram.record_n(ns, count).ok()?;
+    }
+    Some(histogram)
+}
+
+/// How many times there are.
+pub(crate) fn count(times: &[WaitCount]) -> u64 {
+    times.iter().map(|t| t.count).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testkit::{Bench, lock_observation};
+
+    #[test]
+    fn percentiles_are_within_a_thousandth() {
+        let times = tally(1..=10_000);
+        let seen = percentiles(&times).unwrap();
+        assert_eq!((seen.count, seen.min), (10_000, 1));
+        for (seen, truth) in
+            [(seen.p50, 5000), (seen.p90, 9000), (seen.p99, 9900), (seen.p999, 9990), (seen.max, 10_000)]
+        {
+            assert!(seen.abs_diff(truth) * 1000 <= truth, "{seen} for {truth}");
+        }
+        assert_eq!(percentiles(&[]), None);
+    }
+
+    #[test]
+    fn tallies_add_up_to_the_tally_of_all() {
+        let (odd, even) = (tally((1..100_000).step_by(2)), tally((2..100_000).step_by(2)));
+        assert_eq!(merged(odd.iter().chain(&even)), tally(1..100_000));
+    }
+
+    /// One time of ten intervals stands for ten: 1000, 900, …, 100.
+    #[test]
+    fn the_correction_adds_what_was_not_taken_meanwhile() {
+        let times = tally([1000, 40].into_iter());
+        let seen = corrected_percentiles(&times, 100).unwrap();
+        assert_eq!((seen.count, seen.min, seen.max), (11, 40, 1000));
+        assert_eq!(seen.p50, 500);
+        assert_eq!(corrected_percentiles(&tally([40].into_iter()), 100), percentiles(&tally([40].into_iter())));
+    }
+
+    #[test]
+    fn the_distributions_are_what_the_summaries_percentiles_are_made_of() {
+        let mut bench = Bench::new(&["a", "b"]).with_lock("m");
+        bench.run(4, |_, _| 60.0);
+        for o in bench.observations.iter_mut() {
+            let mut lock = lock_observation("m", 100, &[50, 70 + u64::from(o.block)], &[50, 70, 9_000_000]);
+            lock.holds = tally([20, 30].into_iter());
+            (o.response, o.service) = (tally([7000].into_iter()), tally([600].into_iter()));
+            o.locks.push(lock);
+            if o.block == 0 && o.arm == "b" {
+                o.spoiled.push("lost_time".into());
+            }
+        }
+        let findings = bench.analyse();
+        let found = distributions(&findings.arms, &bench.observations);
+        assert_eq!(found.len(), 3 * 4, "{found:?}");
+        let of = |arm: &str, what: &str| {
+            percentiles(&found.iter().find(|d| d.arm == arm && d.what == what).unwrap().times).unwrap()
+        };
+        for arm in &findings.arms {
+            assert_eq!(arm.locks[0].wait_ns, Some(of(&arm.name, "wait:m")));
+            assert_eq!(arm.locks[0].hold_ns, Some(of(&arm.name, "hold:m")));
+            assert_eq!(arm.roles[0].latency_ns, Some(of(&arm.name, "response:counter")));
+            assert_eq!(arm.roles[0].service_ns, Some(of(&arm.name, "service:counter")));
+        }
+        assert_eq!(of("b", "wait:m").count, 2 * 2 * 3, "the spoiled repetition's are left out");
+    }
+}
