@@ -291,6 +291,15 @@ impl Bench {
         self
     }
 
+    /// Changes every Program that is there.
+    pub(crate) fn programs(&mut self, change: impl Fn(&str, &mut Program)) {
+        for arm in &mut self.bound.arms {
+            if let Ok(program) = &mut arm.program {
+                change(&arm.arm.name, program);
+            }
+        }
+    }
+
     /// Gives every observation its dealings with a lock.
     pub(crate) fn at_lock(&mut self, dealings: impl Fn(&Observation) -> LockObservation) {
         for observation in &mut self.observations {

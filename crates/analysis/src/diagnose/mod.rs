@@ -1,30 +1,50 @@
 //! From layout and figures to a named cause: one rule a file. A rule fires where the layout shows the pattern *and* the
 //! run measured its cost; a pattern without a cost is no diagnosis, nor a cost without a pattern.
 //!
-//! Locks are left out of the data rules: all workers write a lock's word by design, and what waiting costs is told by
-//! the lock's own figures.
+//! Locks are left out of the data rules: all workers write a lock's word by design. Rules of their own look at who waits
+//! for whom, and why.
 
 mod adjacent_line;
+mod convoy;
 mod cost;
 mod counts;
 mod evidence;
 mod false_sharing;
 mod lines;
+#[cfg(test)]
+mod lock_tests;
+mod lock_word;
+mod locks;
+mod long_hold;
 mod none;
+mod oversubscribed;
+mod owner_died;
 mod reader_invalidation;
+mod starved;
 mod true_sharing;
+mod unfair;
 
 use crate::view::View;
 use cost::Cost;
 use lines::element_names;
 use plan::{BoundArm, Placed, Program};
-use record::{ArmSummary, Diagnosis, Interval, Severity};
+use record::{ArmSummary, Diagnosis, Severity};
 use std::collections::BTreeSet;
 
 /// What is wrong, most severe first; at most one diagnosis a kind, and `none` where no rule fires.
 pub(crate) fn diagnose(view: &View, arms: &[ArmSummary]) -> Vec<Diagnosis> {
     let rules = [false_sharing::find, true_sharing::find, reader_invalidation::find, adjacent_line::find];
+    let of_locks = [
+        long_hold::find,
+        convoy::find,
+        unfair::find,
+        starved::find,
+        oversubscribed::find,
+        lock_word::find,
+        owner_died::find,
+    ];
     let mut found: Vec<(f64, Diagnosis)> = rules.iter().filter_map(|rule| rule(view)).collect();
+    found.extend(of_locks.iter().filter_map(|rule| rule(view, arms)));
     found.sort_by(|a, b| b.0.total_cmp(&a.0));
     match found.is_empty() {
         true => vec![none::explain(view, arms)],
@@ -65,7 +85,7 @@ fn report(view: &View, mut found: Vec<Sick>, words: impl Fn(&Sick) -> Words) -> 
     }
     let diagnosis = Diagnosis {
         kind: kind.to_owned(),
-        severity: severity(worst.cost.ratio),
+        severity: severity(worst.cost.ratio.median),
         text,
         arms,
         fields: fields.into_iter().map(str::to_owned).collect(),
@@ -77,8 +97,8 @@ fn report(view: &View, mut found: Vec<Sick>, words: impl Fn(&Sick) -> Words) -> 
     Some((worst.cost.ratio.median, diagnosis))
 }
 
-fn severity(cost: Interval) -> Severity {
-    match cost.median {
+fn severity(times_as_long: f64) -> Severity {
+    match times_as_long {
         ratio if ratio < 1.2 => Severity::Low,
         ratio if ratio < 2.0 => Severity::Medium,
         _ => Severity::High,

@@ -64,7 +64,8 @@ fn looked_at(view: &View, measured: &[String], unresolved: &[String]) -> String 
     }
     if !locks.is_empty() {
         text += &format!(
-            "; locks ({}) are no data: their waits are told by their own figures",
+            "; at the locks ({}) neither a long hold, nor a convoy, nor an uneven share stands out: their waits are told \
+             by their own figures",
             list(&Vec::from_iter(locks))
         );
     }

@@ -1,0 +1,113 @@
+//! Lock word shares line: data that workers touch without the lock lies in the line of the lock's own bytes, so that each
+//! disturbs the other.
+
+use super::cost::{self, Cost};
+use super::lines::{element_names, meet};
+use super::locks::{self, Finding, Site, measured};
+use crate::view::{View, same_work};
+use crate::words::{figure, list};
+use plan::{Address, BoundArm, CACHE_LINE_BYTES, OpKind, Placed, Program, WorkerProgram};
+use record::{ArmSummary, Diagnosis};
+use std::collections::BTreeSet;
+
+/// Elements whose place is given one by one; a sentence's worth.
+const MOST_ELEMENTS: usize = 8;
+
+pub(super) fn find(view: &View, arms: &[ArmSummary]) -> Option<(f64, Diagnosis)> {
+    let sites = locks::sites(view, arms);
+    locks::report("lock_word_shares_line", sites.iter().filter_map(|site| finding(view, &sites, site)).collect())
+}
+
+/// The lock's own bytes in the layout.
+fn place<'p>(program: &'p Program, lock: &str) -> Option<&'p Placed> {
+    program.layout.placed.iter().find(|p| p.lock && p.field == lock)
+}
+
+/// Elements on the lock's lines that some worker touches while it does not hold the lock.
+fn beside<'p>(program: &'p Program, lock: &str) -> Vec<&'p Placed> {
+    let Some(own) = place(program, lock) else { return Vec::new() };
+    let touched: BTreeSet<u64> = program.workers.iter().flat_map(|w| touched_outside(program, w, lock)).collect();
+    let hit = |p: &&Placed| touched.range(p.offset..p.offset + p.bytes.max(1)).next().is_some();
+    program.layout.placed.iter().filter(|p| !p.lock && meet(p, own, CACHE_LINE_BYTES)).filter(hit).collect()
+}
+
+/// Offsets that a pass touches where it does not hold the lock.
+fn touched_outside(program: &Program, worker: &WorkerProgram, lock: &str) -> Vec<u64> {
+    let is = |index: u32| program.locks.get(index as usize).is_some_and(|l| l.name == lock);
+    let (mut held, mut touched) = (false, Vec::new());
+    for op in &worker.ops {
+        match &op.kind {
+            OpKind::Lock { lock, .. } if is(*lock) => held = true,
+            OpKind::Unlock { lock, .. } if is(*lock) => held = false,
+            _ if held => {}
+            OpKind::Access { at: Address::Fixed(at), .. } | OpKind::Flush { at: Address::Fixed(at) } => {
+                touched.push(*at)
+            }
+            OpKind::Access { at: Address::Any(all), .. } | OpKind::Flush { at: Address::Any(all) } => {
+                touched.extend(all)
+            }
+            OpKind::Post { at, .. } | OpKind::Wait { at, .. } => touched.push(*at),
+            _ => {}
+        }
+    }
+    touched
+}
+
+/// The cost is measured or there is none: a shared line that nobody is the faster for parting is no harm.
+fn finding<'a>(view: &View<'a>, sites: &[Site<'a>], site: &Site<'a>) -> Option<Finding<'a>> {
+    let lock = &site.lock.lock;
+    let elements = beside(site.program, lock);
+    if elements.is_empty() {
+        return None;
+    }
+    let parted = |other: &&Site| {
+        other.name() != site.name()
+            && other.lock.lock == *lock
+            && other.kind() == site.kind()
+            && same_work(other.arm, site.arm)
+            && beside(other.program, lock).is_empty()
+    };
+    let cured: Vec<(&BoundArm, &Program)> = sites.iter().filter(parted).map(|o| (o.arm, o.program)).collect();
+    let roles: BTreeSet<&str> = site.program.workers.iter().map(|w| w.role_name.as_str()).collect();
+    let cost = cost::worst(roles.iter().map(|role| cost::against_cured(view, site.arm, role, &cured)))?;
+    Some(told(site, &elements, cost))
+}
+
+fn told<'a>(site: &Site<'a>, elements: &[&Placed], cost: Cost) -> Finding<'a> {
+    let (name, lock, Cost { role, against, ratio, gain }) = (site.name(), &site.lock.lock, cost);
+    let names = element_names(site.program, elements);
+    let layout = |what: &str, offset: u64| {
+        let line = offset / CACHE_LINE_BYTES;
+        super::evidence::evidence(format!("offset of `{what}` (line {line})"), Some(offset as f64), "bytes", "layout")
+    };
+    let mut evidence = vec![
+        measured(format!("`{role}` in `{name}` over `{against}`"), ratio.median, "times"),
+        measured(format!("`{role}` in `{name}` over `{against}`, low end"), ratio.low, "times"),
+    ];
+    evidence.extend(place(site.program, lock).map(|own| layout(lock, own.offset)));
+    evidence.extend(elements.iter().zip(&names).take(MOST_ELEMENTS).map(|(e, name)| layout(name, e.offset)));
+    let mut fields: Vec<String> = elements.iter().map(|e| e.field.clone()).collect();
+    fields.dedup();
+    Finding {
+        site: *site,
+        cost: ratio.median,
+        text: format!(
+            "In `{name}`, {} {} in a cache line of `{lock}` itself and {} touched without holding it, so each attempt at \
+             the lock takes the line from the data and the other way round: a pass of `{role}` takes {} times as long as \
+             in `{against}`.",
+            list(&names[..names.len().min(MOST_ELEMENTS)]),
+            if names.len() > 1 { "lie" } else { "lies" },
+            if names.len() > 1 { "are" } else { "is" },
+            figure(ratio.median)
+        ),
+        fields,
+        roles: vec![role],
+        evidence,
+        cure: format!(
+            "Give the lock lines of its own{}: `placement = {{ pad = 64 }}` here, `alignas(64)` on the lock and on what \
+             follows it in C and C++. What only its owner touches may stay beside it.",
+            locks::shown(gain.as_ref())
+        ),
+        gain,
+    }
+}
