@@ -1,7 +1,7 @@
 //! What stays on disk: a folder a run, there whole or not at all.
 
-use crate::report::samples;
 use crate::report::text::escaped;
+use crate::report::{hlog, samples};
 use nix::errno::Errno;
 use nix::unistd::{AccessFlags, access};
 use record::Run;
@@ -72,7 +72,7 @@ pub(crate) fn check(out_root: &Path) -> Result<(), WriteError> {
     answer.map_err(|error| WriteError::new("write below", existing, error))
 }
 
-/// Writes `run.json` and `samples.csv` to `out_root/name/<start, UTC>/` and returns that folder. `name` is the
+/// Writes `run.json`, `samples.csv` and, where waits, holds or latencies were kept, `latency.hlog` to `out_root/name/<start, UTC>/` and returns that folder. `name` is the
 /// scenario's short name ([`plan::Plan::name`]); whatever it holds, the folder lies below `out_root`. The files are
 /// written to a hidden folder beside it, flushed to the disk and then renamed: a reader sees all of them or none. Where
 /// the name is taken, `-2`, `-3`, … is added.
@@ -88,6 +88,10 @@ pub(crate) fn write(run: &Run, out_root: &Path, name: &str) -> Result<PathBuf, W
     create(&temporary, &mut cleanup)?;
     put(&temporary.join("run.json"), |out| to_json(run, out))?;
     put(&temporary.join("samples.csv"), |out| samples::write(&run.observations, out))?;
+    let distributions = analysis::distributions(&run.arms, &run.observations);
+    if !distributions.is_empty() {
+        put(&temporary.join("latency.hlog"), |out| hlog::write(run, &distributions, out))?;
+    }
     sync_folder(&temporary)?;
     let folder = rename_to_free_name(&temporary, &parent, &stamp)?;
     cleanup.disarm();
@@ -132,7 +136,7 @@ impl Cleanup {
 impl Drop for Cleanup {
     fn drop(&mut self) {
         for folder in self.created.iter().rev() {
-            for file in ["run.json", "samples.csv"] {
+            for file in ["run.json", "samples.csv", "latency.hlog"] {
                 // Absent in all folders but the innermost; an error here has a worse one before it, which is reported.
                 let _ = fs::remove_file(folder.join(file));
             }
@@ -250,6 +254,19 @@ mod tests {
                 "false_sharing/2026-11-24T12-34-56Z/samples.csv",
             ]
         );
+    }
+
+    /// Missing is never empty: a log without an interval would look like a run in which nobody ever waited.
+    #[test]
+    fn the_log_of_latencies_is_there_where_there_is_something_in_it() {
+        let root = tempfile::tempdir().unwrap();
+        let mut run = testing::mutex();
+        let bare = write(&run, root.path(), "s").unwrap();
+        assert!(!bare.join("latency.hlog").exists());
+        run.observations.iter_mut().for_each(|seen| testing::give_times(seen, 0));
+        let timed = write(&run, root.path(), "s").unwrap();
+        let log = fs::read_to_string(timed.join("latency.hlog")).unwrap();
+        assert!(log.contains("\nTag=packed/wait:m,0.000,"), "{log}");
     }
 
     #[test]

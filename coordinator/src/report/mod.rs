@@ -8,6 +8,7 @@ pub(crate) mod code;
 pub(crate) mod doctor;
 mod figures;
 pub(crate) mod files;
+mod hlog;
 mod page;
 pub(crate) mod progress;
 mod samples;

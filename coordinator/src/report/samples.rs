@@ -31,7 +31,20 @@ const FIXED: [&str; 22] = [
 ];
 
 /// What is kept of a worker's dealings with a lock, as columns `LOCK_acquisitions` and so on.
-const LOCK: [&str; 6] = ["acquisitions", "contended", "waits_lost", "handoffs", "longest_run", "owner_died"];
+const LOCK: [&str; 12] = [
+    "acquisitions",
+    "contended",
+    "waits_lost",
+    "handoffs",
+    "longest_run",
+    "owner_died",
+    "shared",
+    "spins",
+    "futex_waits",
+    "retries",
+    "timeouts",
+    "longest_gap_ns",
+];
 
 /// Writes a row an arm × repetition × worker. After [`FIXED`] come two columns for each counter that any worker read,
 /// `NAME` and `NAME_state`, and [`LOCK`] for each lock. What was not seen is empty, never 0.
@@ -93,12 +106,22 @@ fn counter(reading: Option<&Reading>) -> [String; 2] {
     }
 }
 
-fn dealings(seen: &Observation, name: &str) -> [String; 6] {
+fn dealings(seen: &Observation, name: &str) -> [String; 12] {
     match seen.locks.iter().find(|lock| lock.lock == name) {
-        Some(lock) => {
-            [lock.acquisitions, lock.contended, lock.waits_lost, lock.handoffs, lock.longest_run, lock.owner_died]
-                .map(|number| number.to_string())
-        }
+        Some(lock) => [
+            lock.acquisitions.to_string(),
+            lock.contended.to_string(),
+            lock.waits_lost.to_string(),
+            lock.handoffs.to_string(),
+            lock.longest_run.to_string(),
+            lock.owner_died.to_string(),
+            lock.shared.to_string(),
+            lock.spins.to_string(),
+            lock.futex_waits.to_string(),
+            lock.retries.to_string(),
+            lock.timeouts.to_string(),
+            lock.longest_gap_ns.to_string(),
+        ],
         None => Default::default(),
     }
 }
@@ -143,13 +166,17 @@ mod tests {
             handoffs: 3,
             longest_run: 2,
             owner_died: 0,
+            spins: 77,
+            longest_gap_ns: 1234.5,
             ..Default::default()
         }];
         let rows = parsed(&observations);
-        let column = |row: usize, names: [&str; 5]| names.map(|name| rows[row][name].as_str());
-        let names = ["context_switches", "l1d_load_misses", "l1d_load_misses_state", "m_acquisitions", "m_waits_lost"];
-        assert_eq!(column(0, names), ["2", "", "unsupported", "9", "0"]);
-        assert_eq!(column(1, names), ["", "", "", "", ""]);
+        let column = |row: usize, names: [&str; 7]| names.map(|name| rows[row][name].as_str());
+        let counters = ["context_switches", "l1d_load_misses", "l1d_load_misses_state"];
+        let names = [&counters[..], &["m_acquisitions", "m_waits_lost", "m_spins", "m_longest_gap_ns"]].concat();
+        let names: [&str; 7] = names.try_into().unwrap();
+        assert_eq!(column(0, names), ["2", "", "unsupported", "9", "0", "77", "1234.5"]);
+        assert_eq!(column(1, names), [""; 7]);
         assert_eq!(rows[1]["spoiled"], "lost_time;gap_log_full");
         assert_eq!(rows[1]["tid"], "");
     }

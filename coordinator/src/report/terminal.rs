@@ -3,6 +3,7 @@
 mod arms;
 mod closing;
 mod counters;
+mod latency;
 mod locks;
 mod method;
 mod modelled;
@@ -23,6 +24,7 @@ pub(crate) fn render(run: &Run, results: Option<&Path>, style: &Style) -> String
     opening::write(&mut page, run);
     arms::write(&mut page, run);
     workers::write(&mut page, run);
+    latency::write(&mut page, run);
     locks::write(&mut page, run);
     verdict::write(&mut page, run);
     method::write(&mut page, run);

@@ -83,7 +83,43 @@ pub(super) fn mutex() -> Run {
     }];
     run.arms[1].locks[0].waits_lost = 3;
     run.arms[1].locks[0].owner_died = 1;
+    let spinning = &mut run.arms[1].locks[0];
+    "ticket".clone_into(&mut spinning.kind);
+    (spinning.spins_per_wait, spinning.timeouts) = (Some(37.21), 5);
+    run.method.lock_timing = Some(interval(1.193, 1.152, 1.241));
     run
+}
+
+/// An open loop at a lock: what each pass took, from when it was due and from when it began.
+pub(super) fn open_loop() -> Run {
+    let mut run = mutex();
+    let taken =
+        |count, p50, p90, p99, p999, max| Some(Percentiles { count, min: 310, mean: 512.5, p50, p90, p99, p999, max });
+    let role = &mut run.arms[0].roles[0];
+    role.latency_ns = taken(40_012, 412, 1_204, 90_111, 412_319, 1_900_543);
+    role.service_ns = taken(40_012, 398, 611, 4_127, 88_063, 301_055);
+    role.service_corrected_ns = taken(40_977, 399, 702, 60_031, 251_903, 301_055);
+    run
+}
+
+/// Gives an observation times of every kind that an HdrHistogram log holds; `nth` tells it from others.
+pub(super) fn give_times(seen: &mut Observation, nth: u64) {
+    let spread = |count: u64, step: u64| -> Vec<WaitCount> {
+        (0..count).map(|i| WaitCount { ns: 61 + nth + i * i * step, count: 1 + i % 3 }).collect()
+    };
+    seen.locks = vec![LockObservation {
+        lock: "m".to_owned(),
+        kept_waits: spread(977 + nth, 13),
+        // Whole thousands, whose ranks need no rounding.
+        holds: vec![
+            WaitCount { ns: 21, count: 600 },
+            WaitCount { ns: 48 + nth, count: 390 },
+            WaitCount { ns: 90_001, count: 10 },
+        ],
+        ..Default::default()
+    }];
+    seen.response = spread(1501, 101);
+    seen.service = spread(703, 7);
 }
 
 /// Every state that a reading can have, over the variants' two headline counters.
@@ -337,6 +373,7 @@ fn method() -> Method {
         resolution: Some(0.031),
         control: Some(interval(1.008, 0.988, 1.031)),
         watching_cost: Some(0.0042),
+        lock_timing: None,
         headline_regime: Some(regime(0, 57.3, 58)),
         regimes: vec![regime(0, 57.3, 58), regime(1, 214.2, 1)],
         blocks: 10,
@@ -410,6 +447,7 @@ fn arm(name: &str, kind: Kind, bytes: u64, ns: Interval, ratio_to_best: Option<I
                 readers: Vec::new(),
             })
             .collect(),
+        regime: Some(0),
         regime_transfer_ns: Some(57.3),
         repetitions: RepetitionCount { kept: 10, spoiled: 0, other_regime: 0 },
         lost_share: if name == "packed" { 0.031 } else { 0.0021 },
@@ -446,7 +484,8 @@ fn lock(acquisitions: u64, contended: u64) -> LockSummary {
             acquisitions: acquisitions / 2,
             contended: contended / 2,
             wait_ns: Some(wait((contended / 2).saturating_sub(6), 312, 4_127, 190_123)),
-            ..Default::default()
+            hold_ns: Some(wait(500, 21, 48, 1_203)),
+            longest_gap_ns: 4_812_345.0,
         })
         .collect();
     LockSummary {
@@ -462,6 +501,12 @@ fn lock(acquisitions: u64, contended: u64) -> LockSummary {
         handoffs: acquisitions / 11,
         longest_run: 48_123,
         owner_died: 0,
+        contended_share: Some(contended as f64 / acquisitions as f64),
+        handoffs_per_op: Some(1.0 / 11.0),
+        fairness_jain: Some(0.9731),
+        longest_gap_ns: Some(4_812_345.0),
+        longest_gap_worker: Some(1),
+        hold_sampling: HOLD_SAMPLING,
         by_worker,
         ..Default::default()
     }
