@@ -77,11 +77,20 @@ fn sleeps_itself(kind: LockKind) -> bool {
     !kind.spins() && !kind.is_tried_first()
 }
 
-/// Jain's index of the workers' acquisitions in each repetition that had several at the lock.
+/// A worker's acquisitions in the time that counts: of one that was off its CPU for half of the window the others got twice
+/// as many, which says nothing of the lock. Acquisitions go with the passes in which they were made.
+pub(crate) fn kept_acquisitions(observation: &Observation, lock: &LockObservation) -> f64 {
+    match observation.passes {
+        0 => 0.0,
+        passes => lock.acquisitions as f64 * observation.kept_passes as f64 / passes as f64,
+    }
+}
+
+/// Jain's index of the workers' kept acquisitions in each repetition that had several at the lock.
 fn by_repetition(lock: &str, observations: &[&Observation]) -> Vec<f64> {
     let mut blocks: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
     for observation in observations {
-        let own = observation.locks.iter().filter(|l| l.lock == lock).map(|l| l.acquisitions as f64);
+        let own = observation.locks.iter().filter(|l| l.lock == lock).map(|l| kept_acquisitions(observation, l));
         blocks.entry(observation.block).or_default().extend(own);
     }
     blocks.values().filter_map(|acquisitions| jain(acquisitions)).collect()
@@ -152,6 +161,18 @@ mod tests {
         assert_eq!(lock.hold_ns.map(|h| (h.count, h.max)), Some((3, 500)));
         assert_eq!(lock.by_worker[0].hold_ns.map(|h| h.max), Some(30));
         assert_eq!(lock.by_worker[1].longest_gap_ns, 1e6);
+    }
+
+    /// A worker that was evicted for two thirds of the window: in the time that both ran they shared evenly.
+    #[test]
+    fn fairness_is_of_the_time_in_which_all_ran() {
+        let (mut away, mut other) = (observation("m", 0, 0, 60.0), observation("m", 0, 1, 60.0));
+        (away.passes, away.kept_passes) = (1000, 1000);
+        (other.passes, other.kept_passes) = (3000, 1000);
+        away.locks.push(lock_observation("m", 1000, &[], &[]));
+        other.locks.push(lock_observation("m", 3000, &[], &[]));
+        let lock = summaries(&lock_program(LockKind::Pthread), &[&away, &other]).remove(0);
+        assert_eq!(lock.fairness_jain, Some(1.0));
     }
 
     #[test]

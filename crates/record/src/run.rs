@@ -427,7 +427,7 @@ pub struct LockSummary {
     /// Changes of owner for each acquisition.
     #[serde(default)]
     pub handoffs_per_op: Option<f64>,
-    /// Jain's index of its workers' acquisitions: the median repetition's. `None` for a lone worker, and for copies.
+    /// Jain's index of its workers' acquisitions in the time in which all ran: the median repetition's. `None` for a lone worker, and for copies.
     #[serde(default)]
     pub fairness_jain: Option<f64>,
     /// Longest stretch of a window in which some worker did not acquire it, and whose it was.

@@ -1,10 +1,11 @@
 //! Unfair: workers that do the same get the lock unequally often.
 
 use super::locks::{self, Finding, Site, figure, measured};
+use crate::locks::kept_acquisitions;
 use crate::stats::median_of;
 use crate::view::{View, same_work};
 use crate::words;
-use record::{ArmSummary, Diagnosis, LockObservation};
+use record::{ArmSummary, Diagnosis};
 use std::collections::BTreeMap;
 
 /// Jain's index below which sharing is no longer called fair: of two workers one has then more than three times as much
@@ -37,12 +38,12 @@ fn equal_loops(site: &Site) -> bool {
 }
 
 fn finding<'a>(view: &View<'a>, sites: &[Site<'a>], site: &Site<'a>) -> Option<Finding<'a>> {
-    let mut blocks: BTreeMap<u32, Vec<&LockObservation>> = BTreeMap::new();
+    let mut blocks: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
     for (observation, lock) in site.seen(view) {
-        blocks.entry(observation.block).or_default().push(lock);
+        blocks.entry(observation.block).or_default().push(kept_acquisitions(observation, lock));
     }
     let extremes = blocks.values().filter_map(|workers| {
-        let each = || workers.iter().map(|l| l.acquisitions as f64);
+        let each = || workers.iter().copied();
         let mean = each().sum::<f64>() / workers.len() as f64;
         Some((each().reduce(f64::max)?, each().reduce(f64::min)?, mean))
     });
@@ -63,7 +64,7 @@ fn finding<'a>(view: &View<'a>, sites: &[Site<'a>], site: &Site<'a>) -> Option<F
         cost,
         text: format!(
             "In `{name}`, workers with the same loop get `{lock}` ({kind}) unequally often: {} acquisitions for the one \
-             with most, {} for the one with least in a repetition, up to {} in a row (Jain's index {}).",
+             with most, {} for the one with least in a repetition's co-running time, up to {} in a row (Jain's index {}).",
             words::figure(most),
             words::figure(least),
             site.lock.longest_run,
