@@ -165,8 +165,8 @@ print(json.dumps(found))
         };
         let digits: Vec<u32> = text.bytes().filter(|c| *c != b'=').map(|c| u32::from(value(c))).collect();
         let group = |four: &[u32]| {
-            let bits = four.iter().enumerate().fold(0, |bits, (place, digit)| bits | digit << (18 - 6 * place));
-            (bits as u32).to_be_bytes()[1..four.len()].to_vec()
+            let bits: u32 = four.iter().enumerate().fold(0, |bits, (place, digit)| bits | digit << (18 - 6 * place));
+            bits.to_be_bytes()[1..four.len()].to_vec()
         };
         digits.chunks(4).flat_map(group).collect()
     }

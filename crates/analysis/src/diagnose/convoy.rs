@@ -4,7 +4,7 @@
 //! M. Blasgen, J. Gray, M. Mitoma, T. Price, *The Convoy Phenomenon*, ACM SIGOPS Operating Systems Review 13(2), 1979.
 
 use super::cost;
-use super::locks::{self, Finding, Site, measured};
+use super::locks::{self, Finding, Site, estimated, measured};
 use crate::view::{View, same_work};
 use crate::words::{figure, percent};
 use plan::{BoundArm, Program};
@@ -92,11 +92,11 @@ impl<'a> Convoy<'a> {
             roles: site.roles().into_iter().map(str::to_owned).collect(),
             evidence: vec![
                 measured(format!("contended acquisitions of `{lock}` in `{name}`"), self.contended * 100.0, "%"),
-                measured(format!("time that `{lock}` is held in `{name}`, from sampled holds"), self.held * 100.0, "%"),
+                estimated(format!("time that `{lock}` is held in `{name}`"), self.held * 100.0, "%"),
                 measured(format!("handoffs for each acquisition of `{lock}` in `{name}`"), self.handoffs, ""),
                 measured(format!("wait for `{lock}` in `{name}`, p50"), self.wait_ns, "ns"),
                 measured(format!("hold of `{lock}` in `{name}`, p50"), self.hold_ns, "ns"),
-                measured("pass over a pass without waiting, estimated".to_owned(), self.cost, "times"),
+                estimated("pass over a pass without waiting".to_owned(), self.cost, "times"),
             ],
             cure: format!(
                 "Let whoever runs take the lock{}: a lock that a running worker may take before one that has to be woken \

@@ -1,7 +1,7 @@
 //! Long hold: the waits at a lock are far longer than most hold it, because one role sometimes, or always, holds it long.
 
 use super::cost;
-use super::locks::{self, Finding, Site, figure, measured};
+use super::locks::{self, Finding, Site, estimated, figure, measured};
 use crate::times::{count, percentiles};
 use crate::view::View;
 use crate::words;
@@ -131,12 +131,8 @@ fn finding<'a>(view: &View<'a>, sites: &[Site<'a>], site: &Site<'a>, holder: &Ho
                 "ns",
                 "none",
             ),
-            measured(
-                "share of all waiting that its long holds explain, estimated".to_owned(),
-                holder.explained * 100.0,
-                "%",
-            ),
-            measured("pass over a pass without that waiting, estimated".to_owned(), cost, "times"),
+            estimated("share of all waiting that its long holds explain".to_owned(), holder.explained * 100.0, "%"),
+            estimated("pass over a pass without that waiting".to_owned(), cost, "times"),
         ],
         cure: format!(
             "Let `{role}` hold the lock for less{}: compute and copy outside the critical section, take the lock for \

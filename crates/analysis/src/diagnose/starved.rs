@@ -67,7 +67,7 @@ fn own_ns(worker: &WorkerProgram) -> f64 {
 }
 
 /// The worker that starved in this repetition, if one did.
-fn starved<'g>(gaps: &'g [Gap], median_wait_ns: f64) -> Option<&'g Gap> {
+fn starved(gaps: &[Gap], median_wait_ns: f64) -> Option<&Gap> {
     let worst = gaps.iter().max_by(|a, b| a.ns.total_cmp(&b.ns))?;
     let others = median_of(gaps.iter().filter(|g| g.worker != worst.worker).map(|g| g.ns))?;
     let so = worst.ns > LEAST_GAP_NS
