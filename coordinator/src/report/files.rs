@@ -72,10 +72,10 @@ pub(crate) fn check(out_root: &Path) -> Result<(), WriteError> {
     answer.map_err(|error| WriteError::new("write below", existing, error))
 }
 
-/// Writes `run.json`, `samples.csv` and, where waits, holds or latencies were kept, `latency.hlog` to `out_root/name/<start, UTC>/` and returns that folder. `name` is the
-/// scenario's short name ([`plan::Plan::name`]); whatever it holds, the folder lies below `out_root`. The files are
-/// written to a hidden folder beside it, flushed to the disk and then renamed: a reader sees all of them or none. Where
-/// the name is taken, `-2`, `-3`, … is added.
+/// Writes `run.json`, `samples.csv` and, where waits, holds or latencies were kept, `latency.hlog` to
+/// `out_root/name/<start, UTC>/` and returns that folder. `name` is the scenario's short name ([`plan::Plan::name`]);
+/// whatever it holds, the folder lies below `out_root`. The files are written to a hidden folder beside it, flushed to the
+/// disk and then renamed: a reader sees all of them or none. Where the name is taken, `-2`, `-3`, … is added.
 ///
 /// # Errors
 /// [`WriteError`]: what was tried, on which path, the system's answer and the cure. Then nothing new is left on disk.
