@@ -178,7 +178,7 @@ fn latency_value<'a>(
     {
         let name = name(term);
         return Err(Missing::NotApplicable(format!(
-            "{name} was not measured: role `{role}` is a closed loop that does not time its passes; give it a `rate`"
+            "{name} was not measured: role `{role}` is a closed loop that does not time its passes; give it `latency = true`, or a `rate`"
         )));
     }
     role_value(view, bound, term, |workers| latency_ns(workers, quantile))
