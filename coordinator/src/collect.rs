@@ -15,8 +15,8 @@ pub(crate) enum Collected {
     Missing(usize),
 }
 
-/// Reads the reports of workers that have all ended.
-pub(crate) fn collect(provision: &mut Provision) -> Collected {
+/// Reads the reports of workers that have all ended; those that died as planned have none.
+pub(crate) fn collect(provision: &mut Provision, children: &[Child]) -> Collected {
     let mut traces = Vec::with_capacity(provision.reports.len());
     let mut left_with_another = None;
     let mut missing = None;
@@ -25,6 +25,7 @@ pub(crate) fn collect(provision: &mut Provision) -> Collected {
             Ok(Some(Report::Trace(trace))) => traces.push(*trace),
             Ok(Some(Report::Failure(failure))) if failure.aborted => left_with_another = Some((nth, failure)),
             Ok(Some(Report::Failure(failure))) => return Collected::Failed(nth, failure),
+            _ if children.get(nth).is_some_and(Child::died_as_planned) => {}
             Ok(None) | Err(_) => missing = missing.or(Some(nth)),
         }
     }
@@ -37,7 +38,7 @@ pub(crate) fn collect(provision: &mut Provision) -> Collected {
 
 /// A worker's own words on why it ended, where it left any.
 pub(crate) fn failure_of(provision: &mut Provision, children: &[Child]) -> Option<(usize, worker::Failure)> {
-    match collect(provision) {
+    match collect(provision, children) {
         Collected::Failed(nth, failure) if !failure.aborted && nth < children.len() => Some((nth, failure)),
         _ => None,
     }

@@ -35,6 +35,8 @@ pub(crate) struct Child {
     pub(crate) pid: Pid,
     pub(crate) pidfd: OwnedFd,
     pub(crate) status: Option<WaitStatus>,
+    /// Whether its own loop ends it: then being killed is no failure, and it leaves no trace.
+    pub(crate) dies: bool,
 }
 
 /// A worker could not be started.
@@ -82,7 +84,9 @@ pub(crate) fn launch(program: &Program, provision: &Provision) -> Result<Vec<Chi
     for (nth, worker) in program.workers.iter().enumerate() {
         let name = name_of(worker);
         match start(worker, nth, provision, &environment) {
-            Ok((pid, pidfd)) => children.push(Child { name, index: worker.index.0, pid, pidfd, status: None }),
+            Ok((pid, pidfd)) => {
+                children.push(Child { name, index: worker.index.0, pid, pidfd, status: None, dies: worker.dies() })
+            }
             Err(errno) => return Err(LaunchError { worker: name, errno }),
         }
     }
@@ -159,6 +163,11 @@ impl Child {
         self.status
     }
 
+    /// Whether it has ended as its own loop says: killed, as `die` does it.
+    pub(crate) fn died_as_planned(&self) -> bool {
+        self.dies && matches!(self.status, Some(WaitStatus::Signaled(_, Signal::SIGKILL, _)))
+    }
+
     /// Kills it, if it lives.
     pub(crate) fn kill(&self) {
         if self.status.is_none() {
@@ -206,7 +215,7 @@ mod tests {
         let argv: Vec<CString> = argv.iter().map(|word| CString::new(*word).unwrap()).collect();
         let (actions, attributes) = (PosixSpawnFileActions::init().unwrap(), PosixSpawnAttr::init().unwrap());
         let pid = posix_spawn(argv[0].as_c_str(), &actions, &attributes, &argv, &[] as &[CString]).unwrap();
-        Child { name: "child".into(), index: 0, pid, pidfd: pidfd_of(pid).unwrap(), status: None }
+        Child { name: "child".into(), index: 0, pid, pidfd: pidfd_of(pid).unwrap(), status: None, dies: false }
     }
 
     #[test]

@@ -33,6 +33,9 @@ pub(crate) enum RepetitionError {
     /// Nobody ended, and the time is up.
     #[error("the repetition did not end in its time and was stopped: {0}")]
     Stuck(String),
+    /// A worker died holding a lock that nobody can take over.
+    #[error("{0}")]
+    Orphaned(String),
     /// A killed worker stays: the one case in which a process is left, until the kernel lets go of it.
     #[error(
         "{worker} was killed and has not ended: it is in a call that cannot be interrupted; see \
@@ -62,7 +65,7 @@ pub(crate) fn run(
 }
 
 fn traces(program: &Program, provision: &mut Provision, children: &[Child]) -> Result<Vec<Trace>, RepetitionError> {
-    match collect::collect(provision) {
+    match collect::collect(provision, children) {
         Collected::Traces(traces) => Ok(traces),
         Collected::Failed(nth, failure) => Err(worker_error(&children[nth], failure)),
         Collected::Missing(nth) => Err(RepetitionError::Ended {
@@ -81,6 +84,7 @@ fn explain(stop: Stop, program: &Program, provision: &mut Provision, mut childre
     match stop {
         Stop::Interrupted => RepetitionError::Interrupted,
         Stop::Stuck(who) => RepetitionError::Stuck(who),
+        Stop::Orphaned(what) => RepetitionError::Orphaned(what),
         Stop::Ended { nth, how } => match collect::failure_of(provision, &children) {
             Some((nth, failure)) => worker_error(&children[nth], failure),
             None => {

@@ -24,6 +24,8 @@ const SLACK: Duration = Duration::from_secs(10);
 const MOST_NAMED: usize = 4;
 /// What workers get to leave by themselves when the repetition is given up, before they are killed.
 const LEAVE_TIME: Duration = Duration::from_millis(300);
+/// After an owner died: what the others get to run into its lock, so that they can be named.
+const ORPHAN_TIME: Duration = Duration::from_millis(500);
 
 /// Why a repetition ended early.
 #[derive(Debug)]
@@ -39,6 +41,8 @@ pub(crate) enum Stop {
     },
     /// The deadline passed: who was where.
     Stuck(String),
+    /// A worker died holding a lock that nobody can take over: which, who, and who waits.
+    Orphaned(String),
 }
 
 /// Lets the workers attach, removes the segment's name, releases them, and waits until all have ended well. Held ones
@@ -50,7 +54,7 @@ pub(crate) fn supervise(
     signals: &Signals,
     held: Option<HeldArm<'_>>,
 ) -> Result<(), Stop> {
-    let outcome = Watch { program, provision, children, signals }.watch(held);
+    let outcome = Watch { program, provision, children, signals, departed: 0 }.watch(held);
     if outcome.is_err() {
         provision.segment.control().abort();
         let deadline = Instant::now() + LEAVE_TIME;
@@ -68,6 +72,8 @@ struct Watch<'a> {
     provision: &'a mut Provision,
     children: &'a mut [Child],
     signals: &'a Signals,
+    /// Workers that died as planned, so far.
+    departed: usize,
 }
 
 impl Watch<'_> {
@@ -133,12 +139,59 @@ impl Watch<'_> {
     /// Whether anything says stop, the deadline last.
     fn check(&mut self, deadline: Option<Instant>) -> Result<(), Stop> {
         check(self.children, self.signals)?;
+        self.note_departures()?;
         match deadline {
             Some(deadline) if Instant::now() >= deadline => {
                 Err(Stop::Stuck(describe(self.program, &self.provision.segment, self.children)))
             }
             _ => Ok(()),
         }
+    }
+}
+
+impl Watch<'_> {
+    /// A worker that died as planned never leaves the window by itself: it is counted as having left. If it held a lock
+    /// that only its owner can give back, the run is over.
+    fn note_departures(&mut self) -> Result<(), Stop> {
+        let died: Vec<u32> = self.children.iter().filter(|c| c.died_as_planned()).map(|c| c.index).collect();
+        let control = self.provision.segment.control();
+        for _ in self.departed..died.len() {
+            control.arrive_left(self.program.workers.len() as u32);
+        }
+        if died.len() > self.departed {
+            self.departed = died.len();
+            let locks = &self.program.locks;
+            let lost = |index: &u32| locks.get(*index as usize).is_some_and(|lock| !lock.kind.is_robust());
+            let orphan =
+                |owner: &u32| Some((*owner, self.provision.segment.slot(*owner).holds().into_iter().find(lost)?));
+            if let Some((owner, lock)) = died.iter().find_map(orphan) {
+                return self.orphaned(owner, lock);
+            }
+        }
+        Ok(())
+    }
+
+    fn orphaned(&mut self, owner: u32, lock: u32) -> Result<(), Stop> {
+        let deadline = Instant::now() + ORPHAN_TIME;
+        while Instant::now() < deadline {
+            wait_for_change(self.children, Some(self.signals), None, Some(deadline));
+            check(self.children, self.signals)?;
+        }
+        let named = |index: u32| self.children.iter().find(|c| c.index == index).map_or("?", |c| c.name.as_str());
+        let waits = |c: &&Child| c.status.is_none() && self.provision.segment.slot(c.index).waits_for() == Some(lock);
+        let waiters: Vec<&str> = self.children.iter().filter(waits).map(|c| c.name.as_str()).collect();
+        let placed = &self.program.locks[lock as usize];
+        Err(Stop::Orphaned(format!(
+            "{} died holding lock `{}` of kind {}, which nobody can take over; {}: use `kind = \"pthread-robust\"`, \
+             whose next owner is told and goes on",
+            named(owner),
+            placed.name,
+            placed.kind.name(),
+            match waiters.is_empty() {
+                true => "nobody was waiting for it yet".to_owned(),
+                false => format!("waiting for it: {}", waiters.join(", ")),
+            }
+        )))
     }
 }
 
@@ -176,6 +229,8 @@ fn check(children: &mut [Child], signals: &Signals) -> Result<(), Stop> {
     }
     let ended: Vec<(usize, WaitStatus)> =
         children.iter_mut().enumerate().filter_map(|(nth, c)| Some((nth, c.poll_status()?))).collect();
+    let ended: Vec<(usize, WaitStatus)> =
+        ended.into_iter().filter(|(nth, _)| !children[*nth].died_as_planned()).collect();
     let killed = ended.iter().find(|(_, status)| matches!(status, WaitStatus::Signaled(..)));
     let failed = ended.iter().find(|(_, status)| !matches!(status, WaitStatus::Exited(_, 0)));
     match killed.or(failed) {

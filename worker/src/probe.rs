@@ -83,9 +83,9 @@ struct Edge {
 }
 
 /// The ring's edges in rounds of disjoint pairs: even ones, odd ones, and the closing one where the number is odd. Pairs
-/// that share a CPU are left out: between them no line is transferred.
+/// that share a CPU are left out: between them no line is transferred; so are workers that die in the window.
 fn rounds(program: &Program) -> Vec<Vec<Edge>> {
-    let workers = &program.workers;
+    let workers: Vec<&WorkerProgram> = program.workers.iter().filter(|worker| !worker.dies()).collect();
     let n = workers.len();
     let edges = match n {
         // Where workers share CPUs they take turns: a rally would wait for the scheduler at each throw.
@@ -96,7 +96,7 @@ fn rounds(program: &Program) -> Vec<Vec<Edge>> {
     };
     let mut rounds = vec![Vec::new(), Vec::new(), Vec::new()];
     for i in 0..edges {
-        let (a, b) = (&workers[i], &workers[(i + 1) % n]);
+        let (a, b) = (workers[i], workers[(i + 1) % n]);
         let round = if i + 1 == n && n % 2 == 1 { 2 } else { i % 2 };
         if a.cpu != b.cpu {
             rounds[round].push(Edge { starter: a.index.0, answerer: b.index.0 });

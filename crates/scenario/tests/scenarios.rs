@@ -25,13 +25,14 @@ fn two_cpus() -> Topology {
 }
 
 #[test]
-fn the_nine_questions_are_there() {
+fn the_library_s_questions_are_there() {
     let stems: Vec<String> =
         files().iter().map(|path| path.file_stem().expect("a stem").to_string_lossy().into_owned()).collect();
     for name in [
         "adjacent_line",
         "false_sharing",
         "first_touch",
+        "robust_owner_dies",
         "mutex",
         "ping_pong",
         "plain_vs_atomic",
