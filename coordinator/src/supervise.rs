@@ -138,8 +138,9 @@ impl Watch<'_> {
 
     /// Whether anything says stop, the deadline last.
     fn check(&mut self, deadline: Option<Instant>) -> Result<(), Stop> {
-        check(self.children, self.signals)?;
+        // First: a death that was planned may be why another worker ended.
         self.note_departures()?;
+        check(self.children, self.signals)?;
         match deadline {
             Some(deadline) if Instant::now() >= deadline => {
                 Err(Stop::Stuck(describe(self.program, &self.provision.segment, self.children)))
@@ -153,7 +154,11 @@ impl Watch<'_> {
     /// A worker that died as planned never leaves the window by itself: it is counted as having left. If it held a lock
     /// that only its owner can give back, the run is over.
     fn note_departures(&mut self) -> Result<(), Stop> {
-        let died: Vec<u32> = self.children.iter().filter(|c| c.died_as_planned()).map(|c| c.index).collect();
+        let has_died = |c: &mut Child| {
+            c.poll_status();
+            c.died_as_planned().then_some(c.index)
+        };
+        let died: Vec<u32> = self.children.iter_mut().filter_map(has_died).collect();
         let control = self.provision.segment.control();
         for _ in self.departed..died.len() {
             control.arrive_left(self.program.workers.len() as u32);
@@ -175,10 +180,13 @@ impl Watch<'_> {
         let deadline = Instant::now() + ORPHAN_TIME;
         while Instant::now() < deadline {
             wait_for_change(self.children, Some(self.signals), None, Some(deadline));
-            check(self.children, self.signals)?;
+            if self.signals.pending() {
+                return Err(Stop::Interrupted);
+            }
         }
         let named = |index: u32| self.children.iter().find(|c| c.index == index).map_or("?", |c| c.name.as_str());
-        let waits = |c: &&Child| c.status.is_none() && self.provision.segment.slot(c.index).waits_for() == Some(lock);
+        // Also those that ended meanwhile: glibc aborts who waits for a priority-inheriting mutex whose owner died.
+        let waits = |c: &&Child| !c.died_as_planned() && self.provision.segment.slot(c.index).waits_for() == Some(lock);
         let waiters: Vec<&str> = self.children.iter().filter(waits).map(|c| c.name.as_str()).collect();
         let placed = &self.program.locks[lock as usize];
         Err(Stop::Orphaned(format!(
