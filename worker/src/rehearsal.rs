@@ -157,8 +157,12 @@ fn every_kind_excludes_and_is_counted_timed_and_plain() {
 fn a_timeout_skips_the_section_and_is_no_acquisition() {
     for kind in LockKind::ALL.into_iter().filter(|kind| kind.times_out()) {
         for timed in [true, false] {
-            let pass =
-                [lock(false, Some(Nanos(10_000))), access(AccessKind::Add, X), unlock(false), access(AccessKind::Add, Y)];
+            let pass = [
+                lock(false, Some(Nanos(10_000))),
+                access(AccessKind::Add, X),
+                unlock(false),
+                access(AccessKind::Add, Y),
+            ];
             let program = Program { timed_locks: timed, ..program(kind, 100, [each(pass)]) };
             let segment = segment(&program);
             let mut held = own_lock(&segment, &program);
