@@ -1,19 +1,15 @@
 //! What the compiled loop hands back to its hooks: this worker's view of the segment and its records.
-#![allow(unsafe_code)] // views of the mapped area: lock words
 
 use crate::failure::Failure;
+use crate::latency::Latency;
+use crate::locks::LockState;
 use crate::probe::Reading;
-use crate::recorder::{Recorder, touched};
+use crate::recorder::Recorder;
 use crate::region::Mapped;
 use counters::Order;
-use plan::{OpKind, Program, WorkerProgram};
-use record::{LockTrace, Trace, Wait};
-use shm_layout::lock::{Acquired, Attempt, Effort, SharedLock};
-use shm_layout::{Phase, Segment, ticks};
-
-/// Contended waits that a lock's log holds: one each 200 ns of window, which no lock here reaches, within these bounds.
-const WAIT_NS: u64 = 200;
-const WAITS: std::ops::RangeInclusive<u64> = 4_096..=1_000_000;
+use plan::{Program, WorkerProgram};
+use record::Trace;
+use shm_layout::Segment;
 
 /// A blocking this long ends the batch, so that the clock is read about each 20 us.
 const BREAK_AFTER_NS: u64 = 7_000;
@@ -40,17 +36,15 @@ pub(crate) struct Context<'s> {
     pub(crate) locks: Vec<Option<LockState<'s>>>,
     /// The Program's regions that this worker uses, by the Program's index.
     pub(crate) regions: Vec<Option<Mapped>>,
+    /// Whether waits and holds are timed; not in a `plain` arm.
+    pub(crate) timed_locks: bool,
+    /// From one pass's intended start to the next one's; `None` in a closed loop.
+    pub(crate) period_ticks: Option<f64>,
+    /// Latencies of single passes, where the role asks for them.
+    pub(crate) latency: Option<Latency>,
 }
 
 const _: () = assert!(std::mem::offset_of!(Context<'_>, break_now) == 0);
-
-/// One lock as this worker uses it.
-pub(crate) struct LockState<'s> {
-    pub(crate) name: String,
-    pub(crate) lock: SharedLock<'s>,
-    pub(crate) held: bool,
-    trace: LockTrace,
-}
 
 impl<'s> Context<'s> {
     pub(crate) fn new(
@@ -61,39 +55,7 @@ impl<'s> Context<'s> {
         regions: Vec<Option<Mapped>>,
     ) -> Context<'s> {
         let rate = segment.header().tick_rate();
-        let uses =
-            |lock: usize| me.ops.iter().any(|op| matches!(op.kind, OpKind::Lock { lock: l, .. } if l as usize == lock));
-        let locks = program.locks.iter().enumerate().map(|(index, placed)| {
-            uses(index).then(|| {
-                // SAFETY: the coordinator initialised every lock of the Program before it wrote the header, which
-                // `Segment::attach` checked with the offsets and the worker's index; the segment outlives the context,
-                // of which a worker has one.
-                let lock = unsafe { SharedLock::new(segment.lock_place(index as u32), placed.kind, me.index.0) };
-                let capacity = (program.window.0 / WAIT_NS).clamp(*WAITS.start(), *WAITS.end()) as usize;
-                LockState {
-                    name: placed.name.clone(),
-                    lock,
-                    held: false,
-                    trace: LockTrace {
-                        lock: index as u32,
-                        acquisitions: 0,
-                        contended: 0,
-                        waits: touched(capacity, Wait { start_ticks: 1, ticks: 1 }),
-                        waits_lost: 0,
-                        handoffs: 0,
-                        longest_run: 0,
-                        owner_died: 0,
-                        shared: 0,
-                        holds: Vec::new(),
-                        spins: 0,
-                        futex_waits: 0,
-                        retries: 0,
-                        timeouts: 0,
-                        longest_gap_ticks: 0,
-                    },
-                }
-            })
-        });
+        let (warm_up, window) = (rate.ticks(program.warm_up.0), rate.ticks(program.window.0));
         Context {
             break_now: 0,
             spins: 0,
@@ -106,8 +68,11 @@ impl<'s> Context<'s> {
             window_ns: (program.warm_up.0, program.window.0),
             failure: None,
             gave_up_in: None,
-            locks: locks.collect(),
+            locks: LockState::all(segment, program, me),
             regions,
+            timed_locks: program.timed_locks,
+            period_ticks: me.period.map(|period| period.0 as f64 * rate.ticks_per_ns),
+            latency: me.latency.then(|| Latency::of_at_most(warm_up.saturating_add(window).saturating_mul(2))),
         }
     }
 
@@ -139,17 +104,10 @@ impl<'s> Context<'s> {
         }
     }
 
-    /// Gives back what a pass that was given up half-way still holds.
-    pub(crate) fn release_held(&mut self) {
-        for state in self.locks.iter_mut().flatten().filter(|s| s.held) {
-            state.held = false;
-            // A lock that cannot be given back is recovered by the next owner: it is robust.
-            let _ = state.lock.release(false, &|| true);
-        }
-    }
-
     pub(crate) fn into_trace(self, cpu: u32, before: Reading, after: Reading) -> Trace {
         let recorded = self.recorder.finish();
+        let stretch = recorded.work_ticks..recorded.close_ticks;
+        let locks = self.locks.into_iter().flatten().map(|state| state.into_trace(&stretch)).collect();
         Trace {
             worker: self.index,
             pid: nix::unistd::getpid().as_raw(),
@@ -175,78 +133,9 @@ impl<'s> Context<'s> {
             core_loop_before_ticks: before.core_loop_ticks,
             core_loop_after_ticks: after.core_loop_ticks,
             counters: recorded.counters,
-            latency: None,
-            locks: self.locks.into_iter().flatten().map(|state| state.trace).collect(),
+            latency: self.latency.map(Latency::into_trace),
+            locks,
             stuck_in_step: self.gave_up_in.filter(|_| recorded.passes == 0),
         }
-    }
-}
-
-impl LockState<'_> {
-    /// Notes an acquisition inside the window; `waited` is the start and length of a contended one.
-    pub(crate) fn note(&mut self, acquired: Acquired, waited: Option<(u64, u64)>) {
-        let trace = &mut self.trace;
-        trace.acquisitions += 1;
-        trace.handoffs += u64::from(acquired.handoff);
-        trace.owner_died += u64::from(acquired.owner_died);
-        trace.longest_run = trace.longest_run.max(u64::from(acquired.run));
-        if let Some((start_ticks, ticks)) = waited {
-            trace.contended += 1;
-            if trace.waits.len() < trace.waits.capacity() {
-                trace.waits.push(Wait { start_ticks, ticks });
-            } else {
-                trace.waits_lost += 1;
-            }
-        }
-    }
-}
-
-/// Acquires lock `index` as the `lock` step does: try, and only when that fails read the clock and block.
-pub(crate) fn acquire(context: &mut Context<'_>, index: u32) {
-    let Some(Some(state)) = context.locks.get_mut(index as usize) else { return };
-    let slot = context.segment.slot(context.index);
-    let stop = &|| context.segment.control().phase() == Phase::Aborted;
-    let (result, waited) = match state.lock.try_acquire(false) {
-        Ok(Attempt::Acquired(acquired)) => (Ok(acquired), None),
-        Ok(Attempt::Contended) => {
-            slot.set_waits_for(Some(index));
-            let start = ticks();
-            let result = state.lock.acquire(false, &mut Effort::default(), stop);
-            let end = ticks();
-            slot.set_waits_for(None);
-            context.recorder.blocked(start, end);
-            if end - start > context.break_after_ticks {
-                context.break_now = 1;
-            }
-            (result, Some((start, end - start)))
-        }
-        Err(error) => (Err(error), None),
-    };
-    match result {
-        Ok(acquired) => {
-            state.held = true;
-            slot.set_holds(index, true);
-            if context.recorder.inside() {
-                state.note(acquired, waited);
-            }
-        }
-        Err(error) => {
-            context.failure = Some(Failure::lock(&state.name, &error));
-            context.break_now = 1;
-        }
-    }
-}
-
-/// Releases lock `index`.
-pub(crate) fn release(context: &mut Context<'_>, index: u32) {
-    let Some(Some(state)) = context.locks.get_mut(index as usize) else { return };
-    if !std::mem::take(&mut state.held) {
-        return; // its acquisition failed, and that was noted
-    }
-    context.segment.slot(context.index).set_holds(index, false);
-    let stop = &|| context.segment.control().phase() == Phase::Aborted;
-    if let Err(error) = state.lock.release(false, stop) {
-        context.failure = Some(Failure::lock(&state.name, &error));
-        context.break_now = 1;
     }
 }

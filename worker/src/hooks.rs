@@ -2,7 +2,8 @@
 #![allow(unsafe_code)] // called from compiled code with the context's address
 
 use crate::compile::Hooks;
-use crate::context::{self, Context};
+use crate::context::Context;
+use crate::locks;
 use shm_layout::ticks;
 use std::ffi::c_void;
 use std::time::Duration;
@@ -24,16 +25,18 @@ unsafe fn borrow<'a>(context: *mut c_void) -> &'a mut Context<'a> {
     unsafe { &mut *context.cast::<Context<'a>>() }
 }
 
-unsafe extern "C" fn lock(context: *mut c_void, index: u32) {
+unsafe extern "C" fn lock(context: *mut c_void, index: u32, shared: u32, timeout_ns: u64) -> u32 {
     // SAFETY: called by the compiled loop alone, with the context it was given.
     let context = unsafe { borrow(context) };
-    context::acquire(context, index);
+    let timeout = (timeout_ns > 0).then(|| Duration::from_nanos(timeout_ns));
+    let owned = locks::acquire(context, index, shared != 0, timeout);
     stop_after_pass_if_told(context);
+    u32::from(owned)
 }
 
-unsafe extern "C" fn unlock(context: *mut c_void, index: u32) {
+unsafe extern "C" fn unlock(context: *mut c_void, index: u32, shared: u32) -> u32 {
     // SAFETY: as in `lock`.
-    context::release(unsafe { borrow(context) }, index);
+    u32::from(locks::release(unsafe { borrow(context) }, index, shared != 0))
 }
 
 unsafe extern "C" fn spin(context: *mut c_void) -> u32 {

@@ -13,8 +13,11 @@ mod failure;
 mod gate;
 mod handover;
 mod hooks;
+mod latency;
 mod lifeline;
+mod locks;
 mod measure;
+mod pace;
 #[cfg(test)]
 mod pagemap;
 mod pin;

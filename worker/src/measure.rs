@@ -5,6 +5,8 @@ use crate::compile::CompiledLoop;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::gate::Gatekeeper;
+use crate::locks;
+use crate::pace::Pace;
 use plan::{PAGE_BYTES, TickRate};
 use shm_layout::{Gate, Phase, Segment, WorkerState, ticks};
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -45,8 +47,12 @@ pub(crate) fn run(
     context.recorder.price(segment.control(), segment.slot(context.index), context.workers);
     segment.slot(context.index).set_state(WorkerState::Running);
     wait_for_work(context);
-    passes(compiled, context);
-    context.release_held();
+    if context.latency.is_some() || context.period_ticks.is_some() {
+        passes_one_by_one(compiled, context);
+    } else {
+        passes(compiled, context);
+    }
+    locks::release_held(context);
     context.recorder.around();
     match context.failure.take() {
         Some(failure) => Err(failure),
@@ -95,6 +101,67 @@ fn passes(compiled: &mut CompiledLoop, context: &mut Context<'_>) {
         batch.took(now - last);
         // Entering the window opens counters: that time belongs to no batch.
         last = context.recorder.last_read();
+    }
+}
+
+/// Passes with a clock read on both sides of each, on the schedule of an open loop.
+fn passes_one_by_one(compiled: &mut CompiledLoop, context: &mut Context<'_>) {
+    let segment = context.segment;
+    let area = segment.area();
+    let mut pace = Pace::new(context.period_ticks, ticks());
+    while !segment.control().must_stop() && context.failure.is_none() {
+        let Some(start) = idle_until_due(context, &mut pace) else { return };
+        let intended = pace.due().unwrap_or(start);
+        pace.begin();
+        let was_inside = context.recorder.inside();
+        context.break_now = 0;
+        let shared: *mut Context<'_> = context;
+        // SAFETY: as in `passes`.
+        let progress = unsafe { compiled.run(area, shared.cast(), 1) };
+        let end = ticks();
+        if progress.passes > 0 && context.recorder.counts(end) {
+            context.latency.iter_mut().for_each(|latency| latency.note(intended, start, end));
+        }
+        context.recorder.completed(progress.passes, end);
+        context.read(end);
+        if progress.gave_up_in.is_some() {
+            context.gave_up_in = progress.gave_up_in;
+            return;
+        }
+        restart_where_the_window_opened(context, was_inside, &mut pace);
+    }
+}
+
+/// Reads the clock until the next pass is due, and says when that was; `None` once told to stop. The idling is timed as
+/// blocking, in stretches as long as a batch, so that an eviction in it asks the run queue like one in any blocking.
+fn idle_until_due(context: &mut Context<'_>, pace: &mut Pace) -> Option<u64> {
+    let stretch = context.segment.header().tick_rate().ticks(BATCH_NS as u64);
+    let mut from = ticks();
+    let mut now = from;
+    while pace.due().is_some_and(|due| now < due) {
+        if now - from >= stretch {
+            let was_inside = context.recorder.inside();
+            context.recorder.blocked(from, now);
+            context.read(now);
+            restart_where_the_window_opened(context, was_inside, pace);
+            if context.segment.control().must_stop() {
+                return None;
+            }
+            from = context.recorder.last_read();
+        }
+        std::hint::spin_loop();
+        now = ticks();
+    }
+    if now > from {
+        context.recorder.blocked(from, now);
+    }
+    Some(now)
+}
+
+/// Opening counters is the lab's doing: passes that were due meanwhile would look late.
+fn restart_where_the_window_opened(context: &Context<'_>, was_inside: bool, pace: &mut Pace) {
+    if context.recorder.inside() && !was_inside {
+        pace.restart(context.recorder.last_read());
     }
 }
 

@@ -54,6 +54,8 @@ pub(crate) struct Recorder {
     blocked_since_read: u64,
     blocked_ticks: u64,
     blocked_in_slice: bool,
+    /// End of the last timed blocking.
+    blocked_until: u64,
     /// Long blockings since the last batch's end, from the first one's begin to the last one's end.
     long_blocking: Option<(u64, u64)>,
 
@@ -115,6 +117,7 @@ impl Recorder {
             blocked_since_read: 0,
             blocked_ticks: 0,
             blocked_in_slice: false,
+            blocked_until: 0,
             long_blocking: None,
             passes: 0,
             opened_inside_batch: false,
@@ -148,7 +151,8 @@ impl Recorder {
         self.stage != Stage::Before && now >= self.work_ticks()
     }
 
-    fn work_ticks(&self) -> u64 {
+    /// When this worker's work began, or will.
+    pub(crate) fn work_ticks(&self) -> u64 {
         self.open_ticks + self.after_ticks
     }
 
@@ -189,6 +193,18 @@ impl Recorder {
     #[inline(always)]
     pub(crate) fn last_read(&self) -> u64 {
         self.last_read
+    }
+
+    /// The last moment known without a clock read of its own: the last read, or the end of a timed blocking since.
+    #[inline(always)]
+    pub(crate) fn last_known(&self) -> u64 {
+        self.last_read.max(self.blocked_until)
+    }
+
+    /// Whether a pass that ended at `now` was made in the window. One in which the window opened was not: the opening of
+    /// counters lies in it.
+    pub(crate) fn counts(&self, now: u64) -> bool {
+        self.inside() && !self.opened_inside_batch && now < self.close_ticks
     }
 
     /// A clock read inside a batch, from a hook.
@@ -312,6 +328,7 @@ impl Recorder {
     pub(crate) fn blocked(&mut self, start: u64, end: u64) {
         let length = end.saturating_sub(start);
         self.blocked_since_read += length;
+        self.blocked_until = end;
         if self.stage != Stage::Inside {
             return;
         }

@@ -120,6 +120,7 @@ fn every_operation() -> Vec<OpKind> {
         OpKind::Unlock { lock: 1, shared: false },
         OpKind::Lock { lock: 2, shared: true, timeout: None },
         OpKind::Unlock { lock: 2, shared: true },
+        OpKind::Lock { lock: 1, shared: true, timeout: Some(Nanos(1_000)) },
         OpKind::Work(Nanos(100)),
         OpKind::Work(Nanos(1)),
         OpKind::Pause,
@@ -162,6 +163,16 @@ fn every_step_repeated_is_made_as_often_as_it_is_written() {
     }
 }
 
+/// Branches behind `lock` and `unlock` add no access, and take none away.
+#[test]
+fn nested_locks_with_timeouts_do_what_the_table_says() {
+    let lock = |lock, shared| OpKind::Lock { lock, shared, timeout: Some(Nanos(1_000_000)) };
+    let unlock = |lock, shared| OpKind::Unlock { lock, shared };
+    let add = || support::access(AccessKind::Add, 64);
+    let ops = [lock(0, true), add(), lock(1, false), add(), unlock(1, false), add(), unlock(0, true), add()];
+    assert_accesses_are_the_steps(&program(ops), &table());
+}
+
 #[test]
 fn a_bump_is_never_one_instruction() {
     let compiled = compile(&program([support::access(AccessKind::Bump, 0)]));
@@ -199,7 +210,8 @@ fn any_operation() -> impl Strategy<Value = OpKind> {
         2 => word().prop_map(|(width, at)| OpKind::Post { width, at }),
         2 => word().prop_map(|(width, at)| OpKind::Wait { width, at }),
         1 => any_address().prop_map(|at| OpKind::Flush { at }),
-        1 => (0u32..4, any::<bool>()).prop_map(|(lock, shared)| OpKind::Lock { lock, shared, timeout: None }),
+        1 => (0u32..4, any::<bool>(), prop::option::of((1_000u64..9_999).prop_map(Nanos)))
+            .prop_map(|(lock, shared, timeout)| OpKind::Lock { lock, shared, timeout }),
         1 => (0u32..4, any::<bool>()).prop_map(|(lock, shared)| OpKind::Unlock { lock, shared }),
         1 => (0u64..500).prop_map(|ns| OpKind::Work(Nanos(ns))),
         1 => (0u64..500).prop_map(|ns| OpKind::Sleep(Nanos(ns))),

@@ -118,6 +118,8 @@ pub(super) fn emit(
         work_ns_per_turn,
         unroll,
         pass: 0,
+        behind_release: vec![None; program.ops.len()],
+        behind_acquisition: vec![None; program.ops.len()],
     };
     emitter.whole();
     emitter.builder.seal_all_blocks();
@@ -143,6 +145,11 @@ struct Emitter<'a> {
     unroll: u64,
     /// The pass of the iteration that is being emitted, from 0.
     pass: u64,
+    /// By operation: where an acquisition that timed out goes on, behind its release. A program with locks makes one
+    /// pass an iteration, so one block each is enough.
+    behind_release: Vec<Option<Block>>,
+    /// By operation: where a reader that has to read again goes back to, behind its acquisition.
+    behind_acquisition: Vec<Option<Block>>,
 }
 
 impl Emitter<'_> {
@@ -251,8 +258,8 @@ impl Emitter<'_> {
                 let address = self.sum(base, offset);
                 self.call(self.calls.flush, &[address], false);
             }
-            OpKind::Lock { lock, .. } => self.call_with_index(self.calls.lock, *lock),
-            OpKind::Unlock { lock, .. } => self.call_with_index(self.calls.unlock, *lock),
+            OpKind::Lock { lock, shared, timeout } => self.lock(index, *lock, *shared, *timeout),
+            OpKind::Unlock { lock, shared } => self.unlock(index, *lock, *shared),
             OpKind::Touch { region } => self.call_with_index(self.calls.touch, *region),
             OpKind::Work(time) => self.work(*time, op.step),
             OpKind::Pause => drop(self.call(self.calls.pause, &[], false)),
@@ -301,6 +308,54 @@ impl Emitter<'_> {
                 self.builder.def_var(expected, next);
             }
         }
+    }
+
+    /// Acquires by the hook. Where a timeout lets it fail, what follows up to the matching release is skipped.
+    fn lock(&mut self, index: usize, lock: u32, shared: bool, timeout: Option<Nanos>) {
+        let [number, part] = [lock, u32::from(shared)].map(|n| self.builder.ins().iconst(I32, i64::from(n)));
+        let ns = self.builder.ins().iconst(I64, timeout.map_or(0, |timeout| timeout.0 as i64));
+        let arguments = [self.hook_context, number, part, ns];
+        let owned = self.call(self.calls.lock, &arguments, true).expect("lock returns a word");
+        let release = self.release_of(index, lock);
+        if let (Some(_), Some(release)) = (timeout, release) {
+            let go_on = self.builder.create_block();
+            let skipped = self.behind_release[release].unwrap_or_else(|| self.builder.create_block());
+            self.behind_release[release] = Some(skipped);
+            self.builder.ins().brif(owned, go_on, &[], skipped, &[]);
+            self.builder.switch_to_block(go_on);
+        }
+        if let (true, Some(release)) = (shared, release) {
+            let begun = self.builder.create_block();
+            self.builder.ins().jump(begun, &[]);
+            self.behind_acquisition[release] = Some(begun);
+            self.builder.switch_to_block(begun);
+        }
+    }
+
+    /// Releases by the hook. A reader goes back to behind its acquisition where the hook says so.
+    fn unlock(&mut self, index: usize, lock: u32, shared: bool) {
+        let [number, part] = [lock, u32::from(shared)].map(|n| self.builder.ins().iconst(I32, i64::from(n)));
+        let arguments = [self.hook_context, number, part];
+        let again = self.call(self.calls.unlock, &arguments, true).expect("unlock returns a word");
+        let behind = self.behind_release[index];
+        match (self.behind_acquisition[index], behind) {
+            (Some(begun), _) => {
+                let behind = behind.unwrap_or_else(|| self.builder.create_block());
+                self.builder.ins().brif(again, begun, &[], behind, &[]);
+                self.builder.switch_to_block(behind);
+            }
+            (None, Some(behind)) => {
+                self.builder.ins().jump(behind, &[]);
+                self.builder.switch_to_block(behind);
+            }
+            (None, None) => {}
+        }
+    }
+
+    /// The operation that releases what the one at `index` acquires, if there is one: a loop that dies may hold it.
+    fn release_of(&self, index: usize, lock: u32) -> Option<usize> {
+        let releases = |op: &Op| matches!(op.kind, OpKind::Unlock { lock: released, .. } if released == lock);
+        (index + 1..self.program.ops.len()).find(|&later| releases(&self.program.ops[later]))
     }
 
     fn post(&mut self, width: Width, at: u64) {
@@ -449,7 +504,7 @@ impl Emitter<'_> {
         self.builder.def_var(self.carried[position], value);
     }
 
-    /// Calls a hook that is given the index of a lock or a region.
+    /// Calls a hook that is given the index of a region.
     fn call_with_index(&mut self, function: usize, index: u32) {
         let index = self.builder.ins().iconst(I32, i64::from(index));
         self.call(function, &[self.hook_context, index], false);

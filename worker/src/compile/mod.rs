@@ -35,10 +35,13 @@ pub use listing::{Line, Listing};
 /// the pointer given to [`CompiledLoop::run`].
 #[derive(Copy, Clone, Debug)]
 pub struct Hooks {
-    /// Acquires the lock of that index in [`plan::Program::locks`].
-    pub lock: unsafe extern "C" fn(context: *mut c_void, lock: u32),
-    /// Releases it.
-    pub unlock: unsafe extern "C" fn(context: *mut c_void, lock: u32),
+    /// Acquires the lock of that index in [`plan::Program::locks`]; `shared`: 1 as a reader, 0 exclusively. With a
+    /// `timeout_ns` other than 0 it may give up, and the loop goes on behind the matching release where it returns 0:
+    /// not owned.
+    pub lock: unsafe extern "C" fn(context: *mut c_void, lock: u32, shared: u32, timeout_ns: u64) -> u32,
+    /// Releases it. Nonzero, of a reader alone: what was read may be torn, it is held anew, and the loop goes back to
+    /// behind the matching acquisition.
+    pub unlock: unsafe extern "C" fn(context: *mut c_void, lock: u32, shared: u32) -> u32,
     /// One turn of a `wait`'s spin: pauses the CPU, looks at the clock and at the stop word. Nonzero: give up.
     pub spin: unsafe extern "C" fn(context: *mut c_void) -> u32,
     /// Between two chunks of a long `work`: looks at the clock and at the stop word. Nonzero: give up.
@@ -54,15 +57,21 @@ pub struct Hooks {
 }
 
 impl Hooks {
-    /// For loops that call none: each does nothing, and a spin or a tick gives up.
+    /// For loops that call none: each does nothing (a lock is always owned), and a spin or a tick gives up.
     pub const UNUSED: Hooks = {
-        unsafe extern "C" fn lock(_: *mut c_void, _: u32) {}
+        unsafe extern "C" fn lock(_: *mut c_void, _: u32, _: u32, _: u64) -> u32 {
+            1
+        }
+        unsafe extern "C" fn unlock(_: *mut c_void, _: u32, _: u32) -> u32 {
+            0
+        }
+        unsafe extern "C" fn touch(_: *mut c_void, _: u32) {}
         unsafe extern "C" fn give_up(_: *mut c_void) -> u32 {
             1
         }
         unsafe extern "C" fn yield_now(_: *mut c_void) {}
         unsafe extern "C" fn sleep(_: *mut c_void, _: u64) {}
-        Hooks { lock, unlock: lock, spin: give_up, tick: give_up, yield_now, sleep, touch: lock, die: yield_now }
+        Hooks { lock, unlock, spin: give_up, tick: give_up, yield_now, sleep, touch, die: yield_now }
     };
 }
 

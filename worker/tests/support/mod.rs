@@ -16,6 +16,10 @@ pub(crate) struct Context {
     pub(crate) patience: u64,
     /// Yields after which `break_now` is set; 0 is never.
     pub(crate) break_after_yields: usize,
+    /// Whether `lock` says that it is not owned.
+    pub(crate) times_out: bool,
+    /// Times that `unlock` sends a reader back.
+    pub(crate) retries: u32,
     /// Calls in order.
     pub(crate) log: Vec<Called>,
 }
@@ -23,10 +27,10 @@ pub(crate) struct Context {
 /// One call of a hook.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Called {
-    /// `lock` of an index.
-    Lock(u32),
-    /// `unlock` of an index.
-    Unlock(u32),
+    /// `lock` of an index, as a reader or not, with a timeout in nanoseconds or 0.
+    Lock(u32, bool, u64),
+    /// `unlock` of an index, as a reader or not.
+    Unlock(u32, bool),
     /// `yield`.
     Yield,
     /// `tick`.
@@ -56,14 +60,20 @@ unsafe fn context<'a>(context: *mut c_void) -> &'a mut Context {
     unsafe { &mut *context.cast::<Context>() }
 }
 
-unsafe extern "C" fn lock(c: *mut c_void, lock: u32) {
+unsafe extern "C" fn lock(c: *mut c_void, lock: u32, shared: u32, timeout_ns: u64) -> u32 {
     // SAFETY: the loop hands through what `run` gave it.
-    unsafe { context(c) }.log.push(Called::Lock(lock));
+    let context = unsafe { context(c) };
+    context.log.push(Called::Lock(lock, shared != 0, timeout_ns));
+    u32::from(!context.times_out)
 }
 
-unsafe extern "C" fn unlock(c: *mut c_void, lock: u32) {
+unsafe extern "C" fn unlock(c: *mut c_void, lock: u32, shared: u32) -> u32 {
     // SAFETY: as in `lock`.
-    unsafe { context(c) }.log.push(Called::Unlock(lock));
+    let context = unsafe { context(c) };
+    context.log.push(Called::Unlock(lock, shared != 0));
+    let again = context.retries > 0;
+    context.retries = context.retries.saturating_sub(1);
+    u32::from(again)
 }
 
 unsafe extern "C" fn tick(c: *mut c_void) -> u32 {
