@@ -25,6 +25,8 @@ mod probe;
 mod recorder;
 mod region;
 mod resident;
+#[cfg(test)]
+mod rehearsal;
 
 pub use failure::Failure;
 pub use handover::{Arguments, Handover, LIFE_FD, PROGRAM_FD, READY_FD, REPORT_FD, Report, WORKER_ARGUMENT};

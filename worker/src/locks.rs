@@ -178,7 +178,8 @@ impl<'s> LockState<'s> {
                 trace.waits_lost += 1;
             }
         }
-        let known = owned_at.unwrap_or_else(|| recorder.last_known());
+        // Past the close, which the next clock read will see, only the window's own part counts.
+        let known = owned_at.unwrap_or_else(|| recorder.last_known()).min(recorder.close_ticks());
         let since = self.last_acquired.max(recorder.work_ticks());
         trace.longest_gap_ticks = trace.longest_gap_ticks.max(known.saturating_sub(since));
         self.last_acquired = known;

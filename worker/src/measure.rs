@@ -46,6 +46,17 @@ pub(crate) fn run(
     context.recorder.around();
     context.recorder.price(segment.control(), segment.slot(context.index), context.workers);
     segment.slot(context.index).set_state(WorkerState::Running);
+    work(compiled, context);
+    context.recorder.around();
+    match context.failure.take() {
+        Some(failure) => Err(failure),
+        None if segment.control().phase() == Phase::Aborted => Err(Failure::aborted()),
+        None => gatekeeper.pass(Gate::AfterWindow),
+    }
+}
+
+/// The worker's loop, from when it is due until every worker has left the window.
+pub(crate) fn work(compiled: &mut CompiledLoop, context: &mut Context<'_>) {
     wait_for_work(context);
     if context.latency.is_some() || context.period_ticks.is_some() {
         passes_one_by_one(compiled, context);
@@ -53,12 +64,6 @@ pub(crate) fn run(
         passes(compiled, context);
     }
     locks::release_held(context);
-    context.recorder.around();
-    match context.failure.take() {
-        Some(failure) => Err(failure),
-        None if segment.control().phase() == Phase::Aborted => Err(Failure::aborted()),
-        None => gatekeeper.pass(Gate::AfterWindow),
-    }
 }
 
 /// Where the role begins after the window: reads the clock until then, about as often as passes would, so that the mask

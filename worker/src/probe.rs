@@ -170,6 +170,8 @@ impl Contender {
     pub(crate) fn compile(me: &WorkerProgram) -> Result<Contender, Failure> {
         let bump = OpKind::Access { kind: AccessKind::Bump, width: Width::U64, at: Address::Fixed(0) };
         let program = WorkerProgram {
+            period: None,
+            latency: false,
             steps: vec!["bump probe".into()],
             ops: vec![Op { every: 1, step: 0, kind: bump }],
             ..me.clone()

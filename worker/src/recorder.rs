@@ -156,6 +156,11 @@ impl Recorder {
         self.open_ticks + self.after_ticks
     }
 
+    /// When the window closes; 0 before it has opened.
+    pub(crate) fn close_ticks(&self) -> u64 {
+        self.close_ticks
+    }
+
     /// Times a clock read with its bookkeeping, before the window: the cheapest of some short series, per read.
     pub(crate) fn price(&mut self, control: &Control, slot: &Slot, workers: u32) {
         const SERIES: u64 = 8;
