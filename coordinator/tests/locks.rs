@@ -51,7 +51,7 @@ fn a_sweep_runs_over_every_kind_and_a_plain_arm_beside_it() {
     let run: Run = serde_json::from_str(&stdout(&output)).unwrap();
     for kind in LockKind::ALL {
         let name = kind.name();
-        let arm = format!("together@kind={name}");
+        let arm = format!("together@lock.m.kind={name}");
         for observation in run.observations.iter().filter(|o| o.arm == arm) {
             assert!(observation.passes > 0 || !observation.spoiled.is_empty(), "{name}: {observation:?}");
             let [lock] = &observation.locks[..] else { panic!("{name}: {:?}", observation.locks) };
