@@ -24,9 +24,9 @@ mod pin;
 mod probe;
 mod recorder;
 mod region;
-mod resident;
 #[cfg(test)]
 mod rehearsal;
+mod resident;
 
 pub use failure::Failure;
 pub use handover::{Arguments, Handover, LIFE_FD, PROGRAM_FD, READY_FD, REPORT_FD, Report, WORKER_ARGUMENT};
