@@ -1,5 +1,5 @@
-//! Whole loops in this process: real code through real hooks on a real segment, a thread a worker. What they do to memory
-//! is exact; what their traces say is held against it.
+//! Whole loops in this process: real code through real hooks on a real segment, a thread a worker. What they do to
+//! memory is exact; what their traces say is held against it.
 #![allow(unsafe_code)] // words and locks in a mapped segment
 
 use crate::compile::CompiledLoop;
@@ -208,8 +208,8 @@ fn what_a_pass_holds_that_is_given_up_is_given_back() {
     }
 }
 
-/// A thread takes the lock within the window and ends without giving it back: what the kernel does for it, it does for a
-/// process. Again where a machine let it come too late.
+/// A thread takes the lock within the window and ends without giving it back: what the kernel does for it, it does for
+/// a process. Again where a machine let it come too late.
 #[test]
 fn the_next_owner_of_a_robust_lock_takes_over_and_counts_it() {
     let program = program(LockKind::PthreadRobust, 50, [each([lock(false, None), unlock(false), OpKind::Yield])]);

@@ -138,8 +138,8 @@ pub struct LockTrace {
     pub owner_died: u64,
     /// Acquisitions as a reader, of [`LockTrace::acquisitions`].
     pub shared: u64,
-    /// Sampled holds in order: one acquisition in [`HOLD_SAMPLING`](crate::HOLD_SAMPLING), from owning to releasing, for a
-    /// sequence lock's reader with what it read again. Sampling stops where the log is full, and none are taken in a
+    /// Sampled holds in order: one acquisition in [`HOLD_SAMPLING`](crate::HOLD_SAMPLING), from owning to releasing; for
+    /// a sequence lock's reader with what it read again. Sampling stops where the log is full, and none are taken in a
     /// `plain` arm.
     pub holds: Vec<Wait>,
     /// Turns that contended acquisitions spun, where the lab's own algorithm spins; 0 for the others.
@@ -151,8 +151,8 @@ pub struct LockTrace {
     pub retries: u64,
     /// Acquisitions that gave up at their timeout; none of the other figures holds them.
     pub timeouts: u64,
-    /// Longest stretch of the window without an acquisition by this worker, its edges included. An uncontended acquisition
-    /// reads no clock and counts as of the last read before it: to about 20 µs.
+    /// Longest stretch of the window without an acquisition by this worker, its edges included. An uncontended
+    /// acquisition reads no clock and counts as of the last read before it: to about 20 µs.
     pub longest_gap_ticks: u64,
 }
 
