@@ -207,8 +207,8 @@ fn is_aborted(segment: &Segment) -> bool {
     segment.control().phase() == Phase::Aborted
 }
 
-/// Takes lock `index` as a `lock` or `rlock` step does. False where it is not owned: the time was up, or it failed, which
-/// was noted and ends the loop after this pass.
+/// Takes lock `index` as a `lock` or `rlock` step does. False where it is not owned: the time was up, or it failed,
+/// which was noted and ends the loop after this pass.
 pub(crate) fn acquire(context: &mut Context<'_>, index: u32, shared: bool, timeout: Option<Duration>) -> bool {
     let taken = take(context, index, shared, timeout);
     let Some(Some(state)) = context.locks.get_mut(index as usize) else { return false };
@@ -292,8 +292,8 @@ fn read_again(context: &mut Context<'_>, index: u32) -> bool {
     }
 }
 
-/// Notes the first failure and ends the loop after this pass. A wait that was given up is none of its own: the repetition
-/// was given up.
+/// Notes the first failure and ends the loop after this pass. A wait that was given up is none of its own: the
+/// repetition was given up.
 fn fail(context: &mut Context<'_>, index: u32, error: &LockError) {
     context.break_now = 1;
     if *error != LockError::Abandoned

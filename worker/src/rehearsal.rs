@@ -1,5 +1,5 @@
-//! Whole loops in this process: real code through real hooks on a real segment, a thread a worker. What they do to memory
-//! is exact; what their traces say is held against it.
+//! Whole loops in this process: real code through real hooks on a real segment, a thread a worker. What they do to
+//! memory is exact; what their traces say is held against it.
 #![allow(unsafe_code)] // words and locks in a mapped segment
 
 use crate::compile::CompiledLoop;
@@ -11,8 +11,8 @@ use plan::{
     WorkerProgram,
 };
 use record::{HOLD_SAMPLING, LockTrace, TickCount, Trace};
-use shm_layout::lock::{Attempt, SharedLock};
-use shm_layout::{Segment, SegmentSpec, calibrate};
+use shm_layout::lock::{Attempt, Effort, SharedLock};
+use shm_layout::{Segment, SegmentSpec, calibrate, ticks};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -206,6 +206,36 @@ fn what_a_pass_holds_that_is_given_up_is_given_back() {
             assert!(matches!(own_lock(&segment, &program).try_acquire(false), Ok(Attempt::Acquired(_))), "{kind:?}");
         }
     }
+}
+
+/// A thread takes the lock within the window and ends without giving it back: what the kernel does for it, it does for
+/// a process. Again where a machine let it come too late.
+#[test]
+fn the_next_owner_of_a_robust_lock_takes_over_and_counts_it() {
+    let program = program(LockKind::PthreadRobust, 50, [each([lock(false, None), unlock(false), OpKind::Yield])]);
+    let dies_holding = |name: &str| {
+        let segment = Segment::attach(name, &program, ENCODED, 2).unwrap();
+        while segment.control().window().is_none_or(|window| ticks() < window.open) {
+            std::thread::yield_now();
+        }
+        let mut lock = own_lock(&segment, &program);
+        lock.acquire(false, &mut Effort::default(), &|| false).unwrap();
+        // The kernel looks for what a dead thread held in the mapping that this thread used.
+        std::mem::forget(lock);
+        std::mem::forget(segment);
+    };
+    let seen = (0..20).any(|_| {
+        let segment = segment(&program);
+        let name = segment.name();
+        let trace = std::thread::scope(|scope| {
+            scope.spawn(|| dies_holding(name));
+            play(&segment, &program).remove(0)
+        });
+        let lock = &trace.locks[0];
+        assert!(lock.owner_died <= 1 && lock.timeouts == 0);
+        lock.owner_died == 1
+    });
+    assert!(seen, "nobody was told in 20 windows");
 }
 
 /// The passes of one worker with a latency, as ticks of response and of service, and its trace with the ticks of 1 ms.

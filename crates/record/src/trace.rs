@@ -138,17 +138,21 @@ pub struct LockTrace {
     pub owner_died: u64,
     /// Acquisitions as a reader, of [`LockTrace::acquisitions`].
     pub shared: u64,
-    /// Sampled holds in order: one acquisition in [`HOLD_SAMPLING`](crate::HOLD_SAMPLING), from owning to releasing.
+    /// Sampled holds in order: one acquisition in [`HOLD_SAMPLING`](crate::HOLD_SAMPLING), from owning to releasing; for
+    /// a sequence lock's reader with what it read again. Sampling stops where the log is full, and none are taken in a
+    /// `plain` arm.
     pub holds: Vec<Wait>,
     /// Turns that contended acquisitions spun, where the lab's own algorithm spins; 0 for the others.
     pub spins: u64,
     /// Times the lab's own algorithm slept in the kernel; 0 for the others, whose calls the counter `futex_calls` sees.
     pub futex_waits: u64,
-    /// Times a reader of a sequence lock read again.
+    /// Times a reader of a sequence lock read again. That belongs to its acquisition, which is not counted again; where
+    /// a writer is inside then, the wait is blocked time and stands in no log.
     pub retries: u64,
     /// Acquisitions that gave up at their timeout; none of the other figures holds them.
     pub timeouts: u64,
-    /// Longest stretch of the window without an acquisition by this worker, its edges included.
+    /// Longest stretch of the window without an acquisition by this worker, its edges included. An uncontended
+    /// acquisition reads no clock and counts as of the last read before it: to about 20 µs.
     pub longest_gap_ticks: u64,
 }
 
