@@ -1,0 +1,494 @@
+//! Locks by their algorithms, access by access; `docs/locks.md` describes each, `shm-layout` has them in earnest.
+//!
+//! An acquisition or release is gone through in phases: where it has to wait, it is called again in the phase it left.
+
+use super::Engine;
+use super::worker::{Blocked, Goes};
+use crate::script::LockWords;
+use crate::time::{NEVER, Ps};
+use plan::LockKind;
+
+/// Where a worker stands in what it does, when that takes more than one access.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// At an operation's beginning.
+    Idle,
+    /// An element was drawn.
+    Drawn(u32),
+    /// About to try.
+    Try,
+    /// Reading until it looks free; so many attempts were lost.
+    Look(u32),
+    /// It looked free.
+    TryAgain(u32),
+    /// About to say that somebody sleeps.
+    Mark,
+    /// In the kernel, about to sleep.
+    Check,
+    /// The kernel has handed it over, or was told that the time is up.
+    Handed,
+    /// With a number, or in a queue behind a node.
+    Queued(u64),
+    /// An owner waits for its successor to name itself.
+    Successor,
+}
+
+/// What an acquisition or release came to, for now.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Acquisition {
+    /// It is done.
+    Owned,
+    /// The worker waits, and is resumed.
+    Waits,
+    /// To be gone on with at once.
+    Goes,
+    /// Given up, or a reader has to read again: the worker goes on elsewhere.
+    Jumps,
+}
+
+use Acquisition::{Goes as GoesOn, Jumps, Owned, Waits};
+
+/// Instructions of an acquisition and a release that find nobody; the C library's as counted in glibc 2.36
+/// (`docs/locks.md`).
+fn instructions(kind: LockKind) -> (u32, u32) {
+    match kind {
+        LockKind::Pthread | LockKind::RawSync => (37, 27),
+        LockKind::PthreadAdaptive => (34, 37),
+        LockKind::PthreadRobust => (58, 58),
+        LockKind::PthreadPi => (42, 60),
+        LockKind::PthreadSpin => (9, 6),
+        LockKind::PthreadRwlock => (21, 43),
+        LockKind::Semaphore => (11, 14),
+        LockKind::Tas | LockKind::Ttas | LockKind::Futex | LockKind::Ticket => (4, 2),
+        LockKind::Mcs | LockKind::Clh => (6, 4),
+        LockKind::Seqlock => (4, 3),
+    }
+}
+
+/// Tries that glibc's adaptive mutex makes before it sleeps.
+const ADAPTIVE_TURNS: Ps = 100;
+/// Spin-loop hints between two attempts of `ttas`, first and at most.
+const BACKOFF: (u64, u64) = (4, 128);
+
+const FREE: u64 = 0;
+const HELD: u64 = 1;
+const SLEPT_FOR: u64 = 2;
+/// One reader of a reader-writer lock.
+const READER: u64 = 8;
+
+impl Engine<'_> {
+    /// The locks' words before anybody has used them.
+    pub(super) fn begin_locks(&mut self) {
+        for (index, words) in self.scripts.locks.iter().enumerate() {
+            if words.kind == LockKind::Clh {
+                self.values[words.state.word as usize] = words.nodes.len() as u64 - 1;
+                for (nth, worker) in self.workers.iter_mut().enumerate() {
+                    worker.kept[index] = nth as u64;
+                }
+            }
+        }
+    }
+
+    /// A `lock` or `rlock`, or the rest of one.
+    pub(super) fn acquire(&mut self, worker: usize, lock: u32, shared: bool, timeout: Option<Ps>) -> Acquisition {
+        let words = &self.scripts.locks[lock as usize];
+        if self.workers[worker].phase == Phase::Idle {
+            let cost = self.prices.instructions(instructions(words.kind).0);
+            self.spend(worker, cost, instructions(words.kind).0.into());
+            let me = &mut self.workers[worker];
+            (me.phase, me.wait_since, me.deadline) = (Phase::Try, None, NEVER);
+        }
+        let shared = shared && words.kind.shares_readers();
+        let came_to = match words.kind {
+            LockKind::Tas | LockKind::Ttas | LockKind::PthreadSpin => self.acquire_flag(worker, lock, words, timeout),
+            LockKind::Ticket => self.acquire_ticket(worker, lock, words),
+            LockKind::Mcs => self.acquire_mcs(worker, lock, words),
+            LockKind::Clh => self.acquire_clh(worker, lock, words),
+            LockKind::Seqlock => self.acquire_sequence(worker, lock, words, shared, timeout),
+            LockKind::PthreadPi | LockKind::PthreadRwlock => {
+                self.acquire_in_kernel(worker, lock, words, shared, timeout)
+            }
+            _ => self.acquire_futex(worker, lock, words, timeout),
+        };
+        match came_to {
+            Owned => self.note_owner(worker, lock, words, shared),
+            Jumps => {
+                self.workers[worker].locks[lock as usize].timeouts += 1;
+                self.workers[worker].phase = Phase::Idle;
+            }
+            GoesOn | Waits => {}
+        }
+        came_to
+    }
+
+    fn note_owner(&mut self, worker: usize, lock: u32, words: &LockWords, shared: bool) {
+        let me = &mut self.workers[worker];
+        me.phase = Phase::Idle;
+        let waited = me.wait_since.map_or(0, |since| me.now - since);
+        let tally = &mut me.locks[lock as usize];
+        tally.acquisitions += 1;
+        tally.waited_ps += waited;
+        if !shared {
+            self.load(worker, words.owner);
+            let mark = worker as u64 + 1;
+            if self.values[words.owner.word as usize] != mark {
+                self.put(worker, words.owner, mark);
+            }
+        }
+    }
+
+    /// The first attempt has failed; later calls change nothing.
+    fn failed(&mut self, worker: usize, lock: u32, timeout: Option<Ps>) {
+        let me = &mut self.workers[worker];
+        if me.wait_since.is_none() {
+            me.locks[lock as usize].contended += 1;
+            me.wait_since = Some(me.now);
+            me.deadline = timeout.map_or(NEVER, |timeout| me.now.saturating_add(timeout));
+        }
+    }
+
+    fn is_over(&self, worker: usize) -> bool {
+        self.workers[worker].now >= self.workers[worker].deadline
+    }
+
+    fn goes_to(&mut self, worker: usize, phase: Phase) -> Acquisition {
+        self.workers[worker].phase = phase;
+        GoesOn
+    }
+
+    /// Spins until the line changes hands or the time is up.
+    fn looks(&mut self, worker: usize, line: u32) -> Acquisition {
+        let deadline = self.workers[worker].deadline;
+        self.spin_on(worker, line, deadline);
+        Waits
+    }
+
+    fn acquire_flag(&mut self, worker: usize, lock: u32, words: &LockWords, timeout: Option<Ps>) -> Acquisition {
+        match self.workers[worker].phase {
+            Phase::Look(lost) => {
+                let Some(value) = self.read(worker, words.state) else { return Waits };
+                match value {
+                    FREE => self.goes_to(worker, Phase::TryAgain(lost)),
+                    _ if self.is_over(worker) => Jumps,
+                    _ => self.looks(worker, words.state.line),
+                }
+            }
+            phase => {
+                let Some(before) = self.modify(worker, words.state, |_| HELD) else { return Waits };
+                if before == FREE {
+                    return Owned;
+                }
+                self.failed(worker, lock, timeout);
+                if self.is_over(worker) {
+                    return Jumps;
+                }
+                let lost = if let Phase::TryAgain(lost) = phase { lost + 1 } else { 0 };
+                if words.kind == LockKind::Ttas && lost > 0 {
+                    let hints = (BACKOFF.0 << (lost - 1).min(8)).min(BACKOFF.1);
+                    self.spend(worker, hints * self.prices.pause, hints);
+                }
+                match words.kind {
+                    LockKind::Tas => GoesOn,
+                    _ => self.goes_to(worker, Phase::Look(lost)),
+                }
+            }
+        }
+    }
+
+    fn acquire_ticket(&mut self, worker: usize, lock: u32, words: &LockWords) -> Acquisition {
+        let Phase::Queued(number) = self.workers[worker].phase else {
+            let Some(number) = self.modify(worker, words.state, |next| next.wrapping_add(1)) else { return Waits };
+            return self.goes_to(worker, Phase::Queued(number));
+        };
+        let Some(served) = self.read(worker, words.serving) else { return Waits };
+        if served == number {
+            return Owned;
+        }
+        self.failed(worker, lock, None);
+        self.looks(worker, words.serving.line)
+    }
+
+    fn acquire_mcs(&mut self, worker: usize, lock: u32, words: &LockWords) -> Acquisition {
+        let me = worker as u64 + 1;
+        let (waits, next) = words.nodes[worker];
+        match self.workers[worker].phase {
+            Phase::Queued(_) => {
+                let Some(value) = self.read(worker, waits) else { return Waits };
+                if value == 0 { Owned } else { self.looks(worker, waits.line) }
+            }
+            Phase::TryAgain(_) => {
+                let Some(before) = self.modify(worker, words.state, |_| me) else { return Waits };
+                if before == 0 {
+                    return Owned;
+                }
+                self.failed(worker, lock, None);
+                let (_, its_next) = words.nodes[before as usize - 1];
+                self.put(worker, its_next, me);
+                self.goes_to(worker, Phase::Queued(before))
+            }
+            _ => {
+                self.put(worker, next, 0);
+                self.put(worker, waits, 1);
+                self.goes_to(worker, Phase::TryAgain(0))
+            }
+        }
+    }
+
+    fn acquire_clh(&mut self, worker: usize, lock: u32, words: &LockWords) -> Acquisition {
+        let mine = self.workers[worker].kept[lock as usize] & u64::from(u32::MAX);
+        match self.workers[worker].phase {
+            Phase::Queued(before) => {
+                let (taken, _) = words.nodes[before as usize];
+                let Some(value) = self.read(worker, taken) else { return Waits };
+                if value == 0 {
+                    return Owned;
+                }
+                self.failed(worker, lock, None);
+                self.looks(worker, taken.line)
+            }
+            Phase::TryAgain(_) => {
+                let Some(before) = self.modify(worker, words.state, |_| mine) else { return Waits };
+                self.workers[worker].kept[lock as usize] = mine | before << 32;
+                self.goes_to(worker, Phase::Queued(before))
+            }
+            _ => {
+                self.put(worker, words.nodes[mine as usize].0, 1);
+                self.goes_to(worker, Phase::TryAgain(0))
+            }
+        }
+    }
+
+    fn acquire_sequence(
+        &mut self,
+        worker: usize,
+        lock: u32,
+        words: &LockWords,
+        shared: bool,
+        timeout: Option<Ps>,
+    ) -> Acquisition {
+        let is_even = |value: u64| value.is_multiple_of(2);
+        let looking = matches!(self.workers[worker].phase, Phase::Look(_));
+        if shared || looking {
+            let Some(value) = self.read(worker, words.state) else { return Waits };
+            if !is_even(value) {
+                self.failed(worker, lock, timeout);
+                return if self.is_over(worker) { Jumps } else { self.looks(worker, words.state.line) };
+            }
+            if shared {
+                self.workers[worker].kept[lock as usize] = value;
+                return Owned;
+            }
+            return self.goes_to(worker, Phase::TryAgain(0));
+        }
+        let once_more = |value: u64| if is_even(value) { value + 1 } else { value };
+        let Some(before) = self.modify(worker, words.state, once_more) else { return Waits };
+        if is_even(before) {
+            return Owned;
+        }
+        self.failed(worker, lock, timeout);
+        self.goes_to(worker, Phase::Look(0))
+    }
+
+    /// Three states over a futex: the lab's own, the semaphore, and the POSIX mutexes that wait in user space.
+    fn acquire_futex(&mut self, worker: usize, lock: u32, words: &LockWords, timeout: Option<Ps>) -> Acquisition {
+        match self.workers[worker].phase {
+            Phase::Look(_) => {
+                let Some(value) = self.read(worker, words.state) else { return Waits };
+                let spent = self.workers[worker].now >= self.workers[worker].give_up_spinning;
+                match value {
+                    FREE => self.goes_to(worker, Phase::TryAgain(0)),
+                    _ if spent => self.goes_to(worker, Phase::Mark),
+                    _ => {
+                        let until = self.workers[worker].give_up_spinning;
+                        self.spin_on(worker, words.state.line, until);
+                        Waits
+                    }
+                }
+            }
+            Phase::Mark => {
+                let Some(before) = self.modify(worker, words.state, |_| SLEPT_FOR) else { return Waits };
+                match before {
+                    FREE => Owned,
+                    _ if self.is_over(worker) => Jumps,
+                    _ => {
+                        self.spend(worker, self.prices.syscall, self.prices.window);
+                        self.goes_to(worker, Phase::Check)
+                    }
+                }
+            }
+            Phase::Check => {
+                let Some(value) = self.read(worker, words.state) else { return Waits };
+                self.workers[worker].phase = Phase::Mark;
+                if value == SLEPT_FOR { self.sleep(worker, lock) } else { GoesOn }
+            }
+            _ => {
+                let try_once = |value| if value == FREE { HELD } else { value };
+                let Some(before) = self.modify(worker, words.state, try_once) else { return Waits };
+                if before == FREE {
+                    return Owned;
+                }
+                self.failed(worker, lock, timeout);
+                if words.kind != LockKind::PthreadAdaptive {
+                    return self.goes_to(worker, Phase::Mark);
+                }
+                let me = &mut self.workers[worker];
+                me.give_up_spinning = me.wait_since.unwrap_or(me.now) + ADAPTIVE_TURNS * self.prices.pause;
+                self.goes_to(worker, Phase::Look(0))
+            }
+        }
+    }
+
+    /// Priority inheritance and reader-writer locks: who does not get it at once asks the kernel, or sleeps there until
+    /// it is worth another try.
+    fn acquire_in_kernel(
+        &mut self,
+        worker: usize,
+        lock: u32,
+        words: &LockWords,
+        shared: bool,
+        timeout: Option<Ps>,
+    ) -> Acquisition {
+        let is_pi = words.kind == LockKind::PthreadPi;
+        let phase = self.workers[worker].phase;
+        if phase == Phase::Handed && is_pi {
+            return if self.is_over(worker) { Jumps } else { Owned };
+        }
+        let in_kernel = phase == Phase::Check;
+        let update = |value: u64| match (shared, value) {
+            (true, value) if value.is_multiple_of(READER) => value + READER,
+            (false, FREE) => HELD,
+            (_, value) if is_pi && in_kernel => value.max(SLEPT_FOR),
+            (_, value) => value,
+        };
+        let Some(before) = self.modify(worker, words.state, update) else { return Waits };
+        if before == FREE || (shared && before.is_multiple_of(READER)) {
+            return Owned;
+        }
+        self.failed(worker, lock, timeout);
+        if self.is_over(worker) {
+            return Jumps;
+        }
+        if !in_kernel {
+            self.spend(worker, self.prices.syscall, self.prices.window);
+            return self.goes_to(worker, Phase::Check);
+        }
+        self.workers[worker].phase = if is_pi { Phase::Handed } else { Phase::Try };
+        self.sleep(worker, lock)
+    }
+
+    fn sleep(&mut self, worker: usize, lock: u32) -> Acquisition {
+        self.sleepers[lock as usize].push_back(worker as u32);
+        let deadline = self.workers[worker].deadline;
+        if deadline != NEVER {
+            let at = deadline.max(self.workers[worker].now + 1);
+            self.resume(worker, at);
+        }
+        self.block(worker, Blocked::Asleep(lock));
+        Waits
+    }
+
+    /// Wakes the first sleeper; whether there was one.
+    fn wake(&mut self, worker: usize, lock: u32) -> bool {
+        let Some(sleeper) = self.sleepers[lock as usize].pop_front() else { return false };
+        let at = self.workers[worker].now + self.prices.wake;
+        self.resume(sleeper as usize, at);
+        true
+    }
+
+    /// An `unlock` or `runlock`, or the rest of one.
+    pub(super) fn release(&mut self, worker: usize, lock: u32, shared: bool) -> Acquisition {
+        let words = &self.scripts.locks[lock as usize];
+        if self.workers[worker].phase == Phase::Idle {
+            let cost = self.prices.instructions(instructions(words.kind).1);
+            self.spend(worker, cost, instructions(words.kind).1.into());
+            self.workers[worker].phase = Phase::Try;
+        }
+        let shared = shared && words.kind.shares_readers();
+        let came_to = match words.kind {
+            LockKind::Tas | LockKind::Ttas | LockKind::PthreadSpin => self.publish(worker, words.state, FREE),
+            LockKind::Ticket => {
+                let next = self.values[words.serving.word as usize].wrapping_add(1);
+                self.publish(worker, words.serving, next)
+            }
+            LockKind::Seqlock if shared => self.release_reader(worker, lock, words),
+            LockKind::Seqlock => {
+                let next = self.values[words.state.word as usize].wrapping_add(1);
+                self.publish(worker, words.state, next)
+            }
+            LockKind::Mcs => self.release_mcs(worker, words),
+            LockKind::Clh => {
+                let kept = self.workers[worker].kept[lock as usize];
+                let came_to = self.publish(worker, words.nodes[(kept & u64::from(u32::MAX)) as usize].0, 0);
+                if came_to == Owned {
+                    self.workers[worker].kept[lock as usize] = kept >> 32;
+                }
+                came_to
+            }
+            LockKind::PthreadRwlock => self.release_rwlock(worker, lock, words, shared),
+            _ => self.release_futex(worker, lock, words),
+        };
+        if matches!(came_to, Owned | Jumps) {
+            self.workers[worker].phase = Phase::Idle;
+        }
+        came_to
+    }
+
+    /// A plain store that others wait for.
+    fn publish(&mut self, worker: usize, place: crate::script::Place, value: u64) -> Acquisition {
+        if self.store(worker, place, value) == Goes::On { Owned } else { Waits }
+    }
+
+    fn release_reader(&mut self, worker: usize, lock: u32, words: &LockWords) -> Acquisition {
+        let Some(value) = self.read(worker, words.state) else { return Waits };
+        if value == self.workers[worker].kept[lock as usize] {
+            return Owned;
+        }
+        self.workers[worker].locks[lock as usize].acquisitions -= 1; // its next one is the same one
+        Jumps
+    }
+
+    fn release_mcs(&mut self, worker: usize, words: &LockWords) -> Acquisition {
+        let me = worker as u64 + 1;
+        let (_, next) = words.nodes[worker];
+        let Some(successor) = self.read(worker, next) else { return Waits };
+        if successor != 0 {
+            let (its_waits, _) = words.nodes[successor as usize - 1];
+            return self.publish(worker, its_waits, 0);
+        }
+        if self.workers[worker].phase == Phase::Successor {
+            self.spin_on(worker, next.line, NEVER);
+            return Waits;
+        }
+        let leave = |tail| if tail == me { 0 } else { tail };
+        let Some(before) = self.modify(worker, words.state, leave) else { return Waits };
+        if before == me { Owned } else { self.goes_to(worker, Phase::Successor) }
+    }
+
+    fn release_futex(&mut self, worker: usize, lock: u32, words: &LockWords) -> Acquisition {
+        let hands_over = words.kind == LockKind::PthreadPi && !self.sleepers[lock as usize].is_empty();
+        if hands_over {
+            // The kernel gives it to the first of the sleepers; the word keeps saying that it is held.
+            self.spend(worker, self.prices.syscall, self.prices.window);
+            self.wake(worker, lock);
+            return Owned;
+        }
+        let Some(before) = self.modify(worker, words.state, |_| FREE) else { return Waits };
+        if before == SLEPT_FOR {
+            self.spend(worker, self.prices.syscall, self.prices.window);
+            self.wake(worker, lock);
+        }
+        Owned
+    }
+
+    fn release_rwlock(&mut self, worker: usize, lock: u32, words: &LockWords, shared: bool) -> Acquisition {
+        let Some(before) = self.modify(worker, words.state, |value| if shared { value - READER } else { FREE }) else {
+            return Waits;
+        };
+        let is_free = !shared || before == READER;
+        if is_free && !self.sleepers[lock as usize].is_empty() {
+            self.spend(worker, self.prices.syscall, self.prices.window);
+            while self.wake(worker, lock) {}
+        }
+        Owned
+    }
+}

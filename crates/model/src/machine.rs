@@ -1,0 +1,153 @@
+//! A modelled machine: its CPUs, caches, distances and costs.
+
+use crate::protocol::Protocol;
+use plan::{Cpu, CpuId, Topology};
+
+/// A machine on paper. Every figure has a public source, which stands beside it in its file, or was measured here.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Machine {
+    /// As `--machine` spells it.
+    pub name: String,
+    /// What it is.
+    pub title: String,
+    /// How its caches are kept coherent.
+    pub protocol: Protocol,
+    /// Its CPUs.
+    pub shape: Shape,
+    /// Its caches and memory.
+    pub caches: Caches,
+    /// How far cores are from each other.
+    pub distances: Distances,
+    /// What operations cost.
+    pub costs: Costs,
+}
+
+/// How the CPUs of a regular machine hang together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Sockets.
+    pub sockets: u32,
+    /// Last-level caches a socket.
+    pub clusters: u32,
+    /// Cores that share a last-level cache.
+    pub cores: u32,
+    /// Hardware threads a core.
+    pub threads: u32,
+}
+
+impl Shape {
+    /// The CPUs, numbered as Linux does: first one thread of every core, then the second ones.
+    pub fn topology(&self) -> Topology {
+        let cores = self.sockets * self.clusters * self.cores;
+        let cpu = |id: u32| {
+            let core = id % cores;
+            let llc = core / self.cores;
+            let socket = llc / self.clusters;
+            Cpu { id: CpuId(id), core, llc, node: socket, socket, usable: true }
+        };
+        Topology { cpus: (0..cores * self.threads).map(cpu).collect() }
+    }
+}
+
+/// The levels.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Caches {
+    /// A core's first-level data cache.
+    pub l1: CacheShape,
+    /// A core's second level; holds all of the first.
+    pub l2: CacheShape,
+    /// A cluster's last level.
+    pub llc: CacheShape,
+    /// Whether the last level holds all that its cores hold; else only what they have evicted or shared.
+    pub llc_is_inclusive: bool,
+    /// A load that memory serves, nanoseconds.
+    pub memory_ns: f64,
+    /// Whether a miss of the second level fetches the other line of the 128-byte pair as well.
+    pub fetches_pairs: bool,
+}
+
+/// One cache.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct CacheShape {
+    /// Its size.
+    pub bytes: u64,
+    /// Lines a set.
+    pub ways: u32,
+    /// A load that it serves, nanoseconds beyond one served by the first level.
+    pub ns: f64,
+}
+
+impl CacheShape {
+    /// How many sets it has.
+    pub fn sets(&self) -> u64 {
+        self.bytes / (plan::CACHE_LINE_BYTES * u64::from(self.ways))
+    }
+}
+
+/// What lies between two cores, by what they share.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct Distances {
+    /// They share the last level.
+    pub cluster: Distance,
+    /// They share the socket.
+    pub socket: Distance,
+    /// They share the machine.
+    pub machine: Distance,
+}
+
+/// One distance.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct Distance {
+    /// From asking for a line that the other core has modified to having it, nanoseconds, when nobody else asks.
+    pub fetch_ns: f64,
+    /// How long a core keeps a line that it has just been given while another's request waits, nanoseconds.
+    pub tenure_ns: f64,
+}
+
+/// What operations cost that miss nothing, and the core's buffers.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct Costs {
+    /// A load, in a loop of loads.
+    pub load_ns: f64,
+    /// A plain store, in a loop of stores; also what committing one takes.
+    pub store_ns: f64,
+    /// A plain load and store of one word, in a loop of these.
+    pub bump_ns: f64,
+    /// An atomic read-modify-write.
+    pub atomic_ns: f64,
+    /// A full fence.
+    pub fence_ns: f64,
+    /// A spin-loop hint.
+    pub pause_ns: f64,
+    /// Writing a line back and dropping it.
+    pub flush_ns: f64,
+    /// An instruction of straight code.
+    pub instruction_ns: f64,
+    /// A short system call.
+    pub syscall_ns: f64,
+    /// From a wake-up call to the sleeper's first instruction.
+    pub wake_ns: f64,
+    /// Stores that wait for their line while the core goes on.
+    pub store_buffer: u32,
+    /// Instructions that a core works on at once: it goes on behind a load that misses for so many.
+    pub window: u32,
+}
+
+/// Parts of a round of the line-transfer probe, in fetches: the thrower's line is taken back for writing, which is one,
+/// and the catcher, whose copy ended half-way through that, has asked again by then and waits for the data's half.
+const FETCHES_A_TRANSFER: f64 = 1.5;
+
+impl Distance {
+    /// From what the two probes of a run measured: one way of a line thrown to and fro, and a pass of two CPUs that count
+    /// up words of one line, where a pass alone takes `bump_ns`; nanoseconds all.
+    ///
+    /// A tenure of length T holds T / `bump_ns` passes, at least one. Two contenders take turns of T and half a fetch, so
+    /// that a pass takes (fetch + 2 T) / passes.
+    pub fn from_probes(transfer_ns: f64, contended_ns: f64, bump_ns: f64) -> Distance {
+        let fetch_ns = transfer_ns / FETCHES_A_TRANSFER;
+        let passes_lost = contended_ns / bump_ns - 2.0;
+        let tenure_ns = if passes_lost > 0.0 { fetch_ns / passes_lost } else { f64::INFINITY };
+        // A tenure beyond many fetches is none that the probe resolves: then the line hardly moves.
+        Distance { fetch_ns, tenure_ns: tenure_ns.min(100.0 * fetch_ns) }
+    }
+}
