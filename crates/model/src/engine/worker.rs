@@ -115,7 +115,9 @@ impl Worker {
             give_up_spinning: 0,
             opened: (0, Tally::default(), vec![LockTally::default(); locks]),
         };
-        (0..8).for_each(|_| drop(worker.draw(1)));
+        for _ in 0..8 {
+            worker.draw(1);
+        }
         worker
     }
 
