@@ -9,8 +9,6 @@
 mod arms;
 mod case;
 mod claims;
-mod context;
-mod document;
 mod events;
 mod expand;
 mod loops;
@@ -21,20 +19,20 @@ mod paths;
 mod placement;
 mod quantity;
 mod read;
-mod refusal;
 mod regions;
 mod roles;
 pub mod schema;
 mod source;
 mod steps;
-mod words;
 
-pub use refusal::Refusal;
+pub use toml_text::Refusal;
 pub use source::Source;
 
 use context::Context;
 use plan::{Measure, Plan};
 use std::path::Path;
+// What all texts of the lab's are read with; the modules here know it by these names.
+use toml_text::{context, document, refusal, words};
 
 /// A scenario that was accepted, and the text it came from.
 #[derive(Clone, Debug)]
@@ -60,7 +58,7 @@ pub fn load(path: &Path) -> Result<Loaded, Refusal> {
 /// As [`load`] and [`parse_with`].
 pub fn load_with(path: &Path, overrides: &[(String, String)]) -> Result<Loaded, Refusal> {
     let shown = path.display().to_string();
-    let text = source::read(path)?;
+    let text = toml_text::file::read(&schema::KIND, path)?;
     parse_with(&shown, &text, overrides)
 }
 
@@ -80,7 +78,7 @@ pub fn parse(name: &str, text: &str) -> Result<Loaded, Refusal> {
 /// # Errors
 /// [`Refusal`]; a problem with an override shows it as the flag `--workers 4`, named by the path's last part.
 pub fn parse_with(name: &str, text: &str, overrides: &[(String, String)]) -> Result<Loaded, Refusal> {
-    let mut context = Context::new(name, text, overrides);
+    let mut context = Context::new(&schema::KIND, name, text, overrides);
     match build(&mut context, overrides) {
         Some((plan, source)) if context.problems.is_empty() => Ok(Loaded { plan, source }),
         _ => Err(context.into_refusal()),

@@ -2,9 +2,20 @@
 //! two together.
 
 use plan::Nanos;
+use toml_text::context::Kind;
 
-/// Largest scenario file. A hand-written one has a few kilobytes; a megabyte is some other file.
-pub const FILE_BYTES_MAX: u64 = 1 << 20;
+pub use toml_text::file::BYTES_MAX as FILE_BYTES_MAX;
+
+/// What messages call a scenario, and where they send its writer.
+pub(crate) static KIND: Kind = Kind {
+    name: "scenario",
+    reference: "scenarios/README.md",
+    if_missing: "check the path; `coordinator list` names the scenarios that are there",
+    example: "scenarios/false_sharing.toml",
+    if_twice: "keep one of the two; a list of tables, such as [[variant]], takes double brackets",
+    depth: "four",
+    sections: SECTIONS,
+};
 
 /// Keys at the top of the file.
 pub const TOP: &[&str] = &[

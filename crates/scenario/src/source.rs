@@ -5,11 +5,7 @@ use crate::document::{Node, Table, Value};
 use crate::events::Asked;
 use crate::expand::Expansion;
 use crate::refusal::{Problem, Refusal};
-use crate::schema::FILE_BYTES_MAX;
 use plan::BindError;
-use std::fs::File;
-use std::io::Read;
-use std::path::Path;
 
 /// The text a plan came from, with the place of every key in it.
 #[derive(Clone, Debug)]
@@ -127,40 +123,4 @@ fn in_array<'a>(nodes: &'a [Node], segment: &str) -> Option<(&'a Node, Place)> {
     }
     let node = nodes.get(segment.parse::<usize>().ok()?)?;
     Some((node, node.place.clone()))
-}
-
-/// Reads a scenario file's text.
-pub(crate) fn read(path: &Path) -> Result<String, Refusal> {
-    let refused = |what: String, cure: &str| {
-        Refusal::without_text(&path.display().to_string(), Problem::nowhere(what).cure(cure))
-    };
-    let cannot = |error: std::io::Error| {
-        let cure = match error.kind() {
-            std::io::ErrorKind::NotFound => "check the path; `coordinator list` names the scenarios that are there",
-            std::io::ErrorKind::PermissionDenied => "make the file readable for this user",
-            _ => "name a readable scenario file",
-        };
-        refused(format!("cannot read the scenario file: {error}"), cure)
-    };
-    // A pipe or a device might never end or never begin, so only a plain file is opened.
-    let metadata = std::fs::metadata(path).map_err(cannot)?;
-    if metadata.is_dir() {
-        let cure = "name a scenario file in it, such as scenarios/false_sharing.toml";
-        return Err(refused("this is a directory, not a scenario file".to_owned(), cure));
-    }
-    if !metadata.is_file() {
-        return Err(refused("this is not a plain file".to_owned(), "save the scenario in a file and name that"));
-    }
-    let mut bytes = Vec::new();
-    File::open(path).and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes)).map_err(cannot)?;
-    if bytes.len() as u64 > FILE_BYTES_MAX {
-        let cure = "name a scenario file; a hand-written one has a few kilobytes";
-        return Err(refused("the file is larger than 1 MiB, which no scenario needs".to_owned(), cure));
-    }
-    String::from_utf8(bytes).map_err(|error| {
-        let at = error.utf8_error().valid_up_to();
-        let line = 1 + error.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count();
-        let what = format!("the file is not UTF-8 text: invalid byte at offset {at}, on line {line}");
-        refused(what, "save it as UTF-8")
-    })
 }

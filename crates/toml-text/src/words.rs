@@ -1,6 +1,6 @@
 //! Words for messages: text made safe to print, lists, and the nearest known name.
 
-pub(crate) use plan::nearest;
+pub use plan::nearest;
 use std::path::Path;
 
 /// The most characters of a user's text that a sentence quotes; the snippet shows the rest.
@@ -14,12 +14,12 @@ fn is_unsafe(c: char) -> bool {
 }
 
 /// Whether `text` holds a character that a terminal might obey.
-pub(crate) fn has_unsafe(text: &str) -> bool {
+pub fn has_unsafe(text: &str) -> bool {
     text.chars().any(is_unsafe)
 }
 
 /// `text` with what a terminal might obey written as an escape.
-pub(crate) fn printable(text: &str) -> String {
+pub fn printable(text: &str) -> String {
     let escape = |c: char| {
         if is_unsafe(c) { c.escape_default().to_string() } else { c.to_string() }
     };
@@ -27,7 +27,7 @@ pub(crate) fn printable(text: &str) -> String {
 }
 
 /// `text` fit to stand in a sentence: printable and not too long.
-pub(crate) fn shown(text: &str) -> String {
+pub fn shown(text: &str) -> String {
     let short: String = text.chars().take(QUOTED_MAX).collect();
     let rest = if short.len() < text.len() { "…" } else { "" };
     format!("{}{rest}", printable(&short))
@@ -35,7 +35,7 @@ pub(crate) fn shown(text: &str) -> String {
 
 /// `text` with each character that the renderer would print raw replaced by one of the same length in bytes, so that
 /// places still fit. The renderer itself shows ASCII controls as pictures.
-pub(crate) fn same_length(text: &str) -> String {
+pub fn same_length(text: &str) -> String {
     let replace = |c: char| match c {
         _ if c.is_ascii() || !is_unsafe(c) => c,
         _ if c.len_utf8() == 2 => '¿',
@@ -45,7 +45,7 @@ pub(crate) fn same_length(text: &str) -> String {
 }
 
 /// "`a`, `b` or `c`".
-pub(crate) fn one_of<S: AsRef<str>>(names: &[S]) -> String {
+pub fn one_of<S: AsRef<str>>(names: &[S]) -> String {
     let quoted: Vec<String> = names.iter().map(|name| format!("`{}`", shown(name.as_ref()))).collect();
     match quoted.as_slice() {
         [] => "none".to_owned(),
@@ -55,7 +55,7 @@ pub(crate) fn one_of<S: AsRef<str>>(names: &[S]) -> String {
 }
 
 /// "`a`, `b`, `c`"; past twelve, the rest is counted.
-pub(crate) fn listed<S: AsRef<str>>(names: &[S]) -> String {
+pub fn listed<S: AsRef<str>>(names: &[S]) -> String {
     const LISTED_MAX: usize = 12;
     let mut text: Vec<String> =
         names.iter().take(LISTED_MAX).map(|name| format!("`{}`", shown(name.as_ref()))).collect();
@@ -66,21 +66,21 @@ pub(crate) fn listed<S: AsRef<str>>(names: &[S]) -> String {
 }
 
 /// "1 worker", "3 workers".
-pub(crate) fn counted(number: u64, thing: &str) -> String {
+pub fn counted(number: u64, thing: &str) -> String {
     format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }
 
 /// The stem of a path, fit to name a folder: letters, digits, `_`, `-` and inner dots.
-pub(crate) fn file_stem(path: &str) -> String {
+pub fn file_stem(path: &str) -> String {
     let stem = Path::new(path).file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
     let fit = |c: char| {
         if c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.') { c } else { '_' }
     };
     let name: String = stem.trim_start_matches('.').chars().map(fit).take(100).collect();
-    if name.is_empty() { "scenario".to_owned() } else { name }
+    if name.is_empty() { "unnamed".to_owned() } else { name }
 }
 
 /// `text` with every run of white space made one space, and none at the ends.
-pub(crate) fn squeezed(text: &str) -> String {
+pub fn squeezed(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -1,60 +1,74 @@
 //! The TOML document as a tree whose every key and value knows its place in the text.
 
-use crate::context::{Context, Place};
+use crate::context::{Context, Kind, Place};
 use crate::refusal::Problem;
 use crate::words;
 use toml::de::{DeTable, DeValue};
 
 /// A value and where it stands.
 #[derive(Clone, Debug)]
-pub(crate) struct Node {
-    pub(crate) value: Value,
-    pub(crate) place: Place,
+pub struct Node {
+    /// What.
+    pub value: Value,
+    /// Where.
+    pub place: Place,
 }
 
 /// A TOML value.
 #[derive(Clone, Debug)]
-pub(crate) enum Value {
+pub enum Value {
+    /// Text.
     String(String),
     /// Saturated: what does not fit is refused by every bound.
     Integer(i128),
     /// As written.
     Float(String),
+    /// `true` or `false`.
     Boolean(bool),
+    /// As written.
     Datetime(String),
+    /// A list.
     Array(Vec<Node>),
+    /// A table, inline or with a header.
     Table(Table),
 }
 
 /// Keys and values in file order.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Table {
-    pub(crate) entries: Vec<Entry>,
+pub struct Table {
+    /// In file order.
+    pub entries: Vec<Entry>,
 }
 
 /// One key of a table.
 #[derive(Clone, Debug)]
-pub(crate) struct Entry {
-    pub(crate) key: String,
-    pub(crate) key_place: Place,
-    pub(crate) node: Node,
+pub struct Entry {
+    /// The key, without quotes.
+    pub key: String,
+    /// Where the key stands.
+    pub key_place: Place,
+    /// Its value.
+    pub node: Node,
 }
 
 impl Table {
-    pub(crate) fn entry(&self, key: &str) -> Option<&Entry> {
+    /// The entry of that key.
+    pub fn entry(&self, key: &str) -> Option<&Entry> {
         self.entries.iter().find(|entry| entry.key == key)
     }
 
-    pub(crate) fn get(&self, key: &str) -> Option<&Node> {
+    /// The value of that key.
+    pub fn get(&self, key: &str) -> Option<&Node> {
         self.entry(key).map(|entry| &entry.node)
     }
 
-    pub(crate) fn get_mut(&mut self, key: &str) -> Option<&mut Node> {
+    /// The value of that key, to change.
+    pub fn get_mut(&mut self, key: &str) -> Option<&mut Node> {
         self.entries.iter_mut().find(|entry| entry.key == key).map(|entry| &mut entry.node)
     }
 
     /// Replaces or adds a key.
-    pub(crate) fn set(&mut self, key: &str, key_place: &Place, node: Node) {
+    pub fn set(&mut self, key: &str, key_place: &Place, node: Node) {
         let entry = Entry { key: key.to_owned(), key_place: key_place.clone(), node };
         match self.entries.iter_mut().find(|old| old.key == key) {
             Some(old) => *old = entry,
@@ -62,46 +76,51 @@ impl Table {
         }
     }
 
-    pub(crate) fn remove(&mut self, key: &str) {
+    /// Drops a key.
+    pub fn remove(&mut self, key: &str) {
         self.entries.retain(|entry| entry.key != key);
     }
 
-    /// The tables under `[key.NAME]`; what has another shape is passed over, `outline` has refused it.
-    pub(crate) fn named<'a>(&'a self, key: &str) -> impl Iterator<Item = (&'a Entry, &'a Table)> + use<'a> {
+    /// The tables under `[key.NAME]`; what has another shape is passed over: the reader refuses it elsewhere.
+    pub fn named<'a>(&'a self, key: &str) -> impl Iterator<Item = (&'a Entry, &'a Table)> + use<'a> {
         let entries = self.get(key).and_then(Node::table).map_or(&[][..], |table| &table.entries);
         entries.iter().filter_map(|entry| Some((entry, entry.node.table()?)))
     }
 
     /// The tables under `[[key]]`, each with its header's place; other shapes are passed over.
-    pub(crate) fn listed<'a>(&'a self, key: &str) -> impl Iterator<Item = (&'a Node, &'a Table)> + use<'a> {
+    pub fn listed<'a>(&'a self, key: &str) -> impl Iterator<Item = (&'a Node, &'a Table)> + use<'a> {
         let nodes = self.get(key).and_then(Node::array).unwrap_or_default();
         nodes.iter().filter_map(|node| Some((node, node.table()?)))
     }
 }
 
 impl Node {
-    pub(crate) fn string(&self) -> Option<&str> {
+    /// The text of a string.
+    pub fn string(&self) -> Option<&str> {
         match &self.value {
             Value::String(text) => Some(text),
             _ => None,
         }
     }
 
-    pub(crate) fn table(&self) -> Option<&Table> {
+    /// The table that it is.
+    pub fn table(&self) -> Option<&Table> {
         match &self.value {
             Value::Table(table) => Some(table),
             _ => None,
         }
     }
 
-    pub(crate) fn table_mut(&mut self) -> Option<&mut Table> {
+    /// The table that it is, to change.
+    pub fn table_mut(&mut self) -> Option<&mut Table> {
         match &mut self.value {
             Value::Table(table) => Some(table),
             _ => None,
         }
     }
 
-    pub(crate) fn array(&self) -> Option<&[Node]> {
+    /// The list that it is.
+    pub fn array(&self) -> Option<&[Node]> {
         match &self.value {
             Value::Array(nodes) => Some(nodes),
             _ => None,
@@ -109,7 +128,7 @@ impl Node {
     }
 
     /// "a string", for messages.
-    pub(crate) fn kind(&self) -> &'static str {
+    pub fn kind(&self) -> &'static str {
         match self.value {
             Value::String(_) => "a string",
             Value::Integer(_) => "an integer",
@@ -122,7 +141,7 @@ impl Node {
     }
 
     /// The value on one line: a string bare, everything else as TOML writes it. Names sweep points.
-    pub(crate) fn compact(&self) -> String {
+    pub fn compact(&self) -> String {
         match &self.value {
             Value::String(text) => text.clone(),
             _ => self.as_toml(),
@@ -148,7 +167,7 @@ impl Node {
 }
 
 /// Reads the file's text. Syntax errors are refused alone: the tree behind them cannot be trusted.
-pub(crate) fn read(context: &mut Context) -> Option<Table> {
+pub fn read(context: &mut Context) -> Option<Table> {
     let text = context.texts.file.clone();
     let (table, errors) = DeTable::parse_recoverable(&text);
     if errors.is_empty() {
@@ -161,14 +180,14 @@ pub(crate) fn read(context: &mut Context) -> Option<Table> {
         // One slip breaks the rest of its line: the first message is the one that helps.
         if !lines_seen.contains(&line) {
             lines_seen.push(line);
-            context.refuse(syntax_problem(error.message(), Place { text: 0, start: span.start, end: span.end }));
+            context.refuse(syntax_problem(context.kind, error.message(), Place { text: 0, start: span.start, end: span.end }));
         }
     }
     None
 }
 
 /// Reads the value of the command line's override `flag`, which starts `shift` bytes into its shown text.
-pub(crate) fn read_flag(context: &mut Context, flag: usize, shift: usize, value: &str) -> Option<Node> {
+pub fn read_flag(context: &mut Context, flag: usize, shift: usize, value: &str) -> Option<Node> {
     let frame = Frame { text: flag + 1, shift };
     match DeValue::parse(value) {
         Ok(node) => Some(convert(node.get_ref(), frame.place(node.span()), &frame)),
@@ -182,18 +201,18 @@ pub(crate) fn read_flag(context: &mut Context, flag: usize, shift: usize, value:
     }
 }
 
-fn syntax_problem(message: &str, place: Place) -> Problem {
+fn syntax_problem(kind: &Kind, message: &str, place: Place) -> Problem {
     let problem = Problem::at(&place, format!("not valid TOML: {message}"));
     match message {
         "duplicate key" => problem
             .label("given a second time")
-            .cure("keep one of the two; a list of tables, such as [[variant]], takes double brackets"),
+            .cure(kind.if_twice),
         "recursion limit" | "cannot recurse further; max recursion depth met" => {
-            problem.cure("no key of a scenario nests more than four deep")
+            problem.cure(format!("no key of a {} nests more than {} deep", kind.name, kind.depth))
         }
         _ if message.starts_with("invalid basic string") => problem.cure("close the text with a double quote"),
         _ if message.contains("quoted") => problem.cure("put text in double quotes"),
-        _ => problem.cure("see https://toml.io for the syntax, and scenarios/README.md for examples"),
+        _ => problem.cure(format!("see https://toml.io for the syntax, and {} for examples", kind.reference)),
     }
 }
 
@@ -241,6 +260,6 @@ fn integer(digits: &str, radix: u32) -> i128 {
 }
 
 /// "`window`", or "`[measure]`": a key as a sentence quotes it.
-pub(crate) fn quoted(key: &str) -> String {
+pub fn quoted(key: &str) -> String {
     format!("`{}`", words::shown(key))
 }

@@ -1,4 +1,4 @@
-//! Why a scenario was refused, and the message that shows it.
+//! Why a text was refused, and the message that shows it.
 
 use crate::context::{Place, Texts};
 use crate::words;
@@ -11,7 +11,7 @@ const SHOWN_MAX: usize = 10;
 
 /// One problem: what, where, and what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Problem {
+pub struct Problem {
     what: String,
     place: Option<Place>,
     label: String,
@@ -21,40 +21,40 @@ pub(crate) struct Problem {
 
 impl Problem {
     /// A problem with the text at `place`.
-    pub(crate) fn at(place: &Place, what: impl Into<String>) -> Problem {
+    pub fn at(place: &Place, what: impl Into<String>) -> Problem {
         Problem { place: Some(place.clone()), ..Problem::nowhere(what) }
     }
 
     /// A problem with no place in a text.
-    pub(crate) fn nowhere(what: impl Into<String>) -> Problem {
+    pub fn nowhere(what: impl Into<String>) -> Problem {
         Problem { what: what.into(), place: None, label: String::new(), cures: Vec::new(), also: Vec::new() }
     }
 
     /// Words beside the underline.
-    pub(crate) fn label(mut self, label: impl Into<String>) -> Problem {
+    pub fn label(mut self, label: impl Into<String>) -> Problem {
         self.label = label.into();
         self
     }
 
     /// Whether `place` is its main place.
-    pub(crate) fn is_at(&self, place: &Place) -> bool {
+    pub fn is_at(&self, place: &Place) -> bool {
         self.place.as_ref() == Some(place)
     }
 
     /// What to do about it. Several are listed.
-    pub(crate) fn cure(mut self, cure: impl Into<String>) -> Problem {
+    pub fn cure(mut self, cure: impl Into<String>) -> Problem {
         self.cures.push(cure.into());
         self
     }
 
     /// A second place that has to do with it.
-    pub(crate) fn also(mut self, place: &Place, label: impl Into<String>) -> Problem {
+    pub fn also(mut self, place: &Place, label: impl Into<String>) -> Problem {
         self.also.push((place.clone(), label.into()));
         self
     }
 }
 
-/// A scenario that cannot be run as written. Nothing was created.
+/// A file that cannot be used as written. Nothing was created.
 #[derive(Clone, Debug)]
 pub struct Refusal {
     texts: Texts,
@@ -63,12 +63,13 @@ pub struct Refusal {
 
 impl Refusal {
     /// Sorts the problems into file order; those of the command line and those without a place come last.
-    pub(crate) fn new(texts: Texts, mut problems: Vec<Problem>) -> Refusal {
+    pub fn new(texts: Texts, mut problems: Vec<Problem>) -> Refusal {
         problems.sort_by(|a, b| (a.place.is_none(), &a.place).cmp(&(b.place.is_none(), &b.place)));
         Refusal { texts, problems }
     }
 
-    pub(crate) fn without_text(path: &str, problem: Problem) -> Refusal {
+    /// A problem with a file that could not be read as text.
+    pub fn without_text(path: &str, problem: Problem) -> Refusal {
         let texts = Texts { path: path.to_owned(), file: String::new(), flags: Vec::new() };
         Refusal { texts, problems: vec![problem] }
     }
@@ -79,7 +80,7 @@ impl Refusal {
     }
 
     /// The message: for each problem what is wrong, file, line and column, the text underlined, and the cure; in file
-    /// order, ten at most. `colour` adds terminal escapes; the scenario's own control characters are shown escaped
+    /// order, ten at most. `colour` adds terminal escapes; the file's own control characters are shown escaped
     /// either way. No newline at the end.
     pub fn render(&self, colour: bool) -> String {
         let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
