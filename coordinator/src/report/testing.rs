@@ -364,6 +364,7 @@ fn method() -> Method {
         transfer_ns: Some(transfer_ns),
         contended_ns: Some(transfer_ns / 2.5),
         core_speed: 1021.5,
+        costs: record::CostProbe { bump_ns: Some(0.33), wake_ns: None, ..Default::default() },
         repetitions,
     };
     Method {

@@ -89,6 +89,7 @@ pub fn observe(arm: &str, block: u32, program: &Program, traces: &[Trace], clock
             contended_before_ns: probes.contended_ns.0,
             contended_after_ns: probes.contended_ns.1,
             core_speed: probes.core_loop_ns,
+            costs: trace.costs,
             regime: None,
             spoiled: spoiled.clone(),
             counters: trace.counters.clone(),

@@ -25,7 +25,7 @@ use crate::FEWEST_BLOCKS;
 use crate::classes::Classes;
 use crate::stats::median_of;
 use plan::{ArmKind, Bound, CpuId};
-use record::{Observation, Regime};
+use record::{CostProbe, Observation, Regime};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Neighbours in the sorted values that differ by more than this lie in different classes.
@@ -252,7 +252,7 @@ fn number(keyed: &[(Key, Repetition)], headlines: &Headlines, observations: &mut
     for (key, repetition) in keyed {
         members.entry(home(*key)).or_default().push(repetition);
     }
-    let mut list: Vec<(Key, Regime)> = members.iter().map(|(key, all)| (*key, describe(all))).collect();
+    let mut list: Vec<(Key, Regime)> = members.iter().map(|(key, all)| (*key, describe(all, observations))).collect();
     list.sort_by(|(_, a), (_, b)| {
         let transfer = |r: &Regime| r.transfer_ns.unwrap_or(0.0);
         let contended = |r: &Regime| r.contended_ns.unwrap_or(0.0);
@@ -280,7 +280,7 @@ fn number(keyed: &[(Key, Repetition)], headlines: &Headlines, observations: &mut
     }
 }
 
-fn describe(repetitions: &[&Repetition]) -> Regime {
+fn describe(repetitions: &[&Repetition], observations: &[Observation]) -> Regime {
     let both = |of: fn(&Line) -> Option<(f64, f64)>| {
         median_of(repetitions.iter().filter_map(|r| of(&r.line?)).flat_map(|(before, after)| [before, after]))
     };
@@ -289,6 +289,7 @@ fn describe(repetitions: &[&Repetition]) -> Regime {
         transfer_ns: both(|line| Some(line.transfer)),
         contended_ns: both(|line| line.contended),
         core_speed: median_of(repetitions.iter().map(|r| r.core_speed)).unwrap_or(0.0),
+        costs: CostProbe::median(repetitions.iter().flat_map(|r| &r.members).map(|m| &observations[*m].costs)),
         repetitions: repetitions.len() as u32,
     }
 }
@@ -372,6 +373,20 @@ mod tests {
         let regimes = assign(&bench.bound, &mut bench.observations);
         assert_eq!((regimes.by_arm["packed"], regimes.by_arm["far"]), (0, 1));
         assert_eq!(regimes.run, Some(0));
+    }
+
+    #[test]
+    fn a_regime_has_the_costs_of_its_own_repetitions() {
+        let mut bench = Bench::new(&["packed"]);
+        bench.run(8, |_, _| 2.0);
+        for o in &mut bench.observations {
+            let slow = o.block >= 5;
+            o.core_speed *= if slow { 2.0 } else { 1.0 };
+            o.costs.bump_ns = Some(if slow { 0.66 } else { 0.33 });
+        }
+        let regimes = assign(&bench.bound, &mut bench.observations);
+        assert_eq!(regimes.list.iter().map(|r| r.costs.bump_ns).collect::<Vec<_>>(), [Some(0.33), Some(0.66)]);
+        assert_eq!(regimes.list[0].costs.wake_ns, None, "what nobody measured stays open");
     }
 
     #[test]

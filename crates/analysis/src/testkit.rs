@@ -133,6 +133,8 @@ pub(crate) fn steady_trace(worker: u32, ns_per_op: f64, clock: TickRate) -> Trac
         transfer_after_ticks: Some(54.0 * clock.ticks_per_ns),
         contended_before_ticks: Some(4.0),
         contended_after_ticks: Some(4.0),
+        edges: Vec::new(),
+        costs: Default::default(),
         core_loop_before_ticks: ticks(1000.0),
         core_loop_after_ticks: ticks(1000.0),
         noted_ticks: Some(ticks(125e6)),

@@ -17,10 +17,14 @@ mod tally;
 mod time;
 
 pub use engine::{Limits, Refusal, simulate};
-pub use machine::{CacheShape, Caches, Costs, Distance, Distances, Machine, Shape};
+pub use machine::{
+    CacheShape, Caches, CoreFacts, Costs, Distance, Distances, Geometry, HOST, HostFigures, Machine, Processor, Shape,
+    Source, Unmeasured, names,
+};
 pub use protocol::{Protocol, State};
 pub use story::{LineStory, PairStory};
 pub use tally::{LockTally, Tally};
+pub use toml_text::Refusal as MachineRefusal;
 
 /// What the model made of one arm.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,7 +1,19 @@
 //! A modelled machine: its CPUs, caches, distances and costs.
 
+mod builtin;
+mod cores;
+mod host;
+mod read;
+mod write;
+
+pub use builtin::names;
+pub use cores::{CoreFacts, Processor};
+pub use host::{Geometry, HOST, HostFigures, Unmeasured};
+
 use crate::protocol::Protocol;
 use plan::{Cpu, CpuId, Topology};
+use std::collections::{BTreeMap, BTreeSet};
+use toml_text::Refusal;
 
 /// A machine on paper. Every figure has a public source, which stands beside it in its file, or was measured here.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,6 +32,42 @@ pub struct Machine {
     pub distances: Distances,
     /// What operations cost.
     pub costs: Costs,
+    /// Where the figures come from, ascending by what they are of.
+    pub sources: Vec<Source>,
+}
+
+/// Where figures of a machine come from.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Source {
+    /// A table of the machine's file (`caches.l2`), a figure of one (`costs.wake_ns`), or empty: what stands at its top.
+    pub of: String,
+    /// Where it is published, or how it was had.
+    pub text: String,
+}
+
+impl Machine {
+    /// The machine that a file's text describes; `name` is the path to show in messages.
+    ///
+    /// # Errors
+    /// [`Refusal`] with every problem: line, column and cure.
+    pub fn parse(name: &str, text: &str) -> Result<Machine, Refusal> {
+        read::parse(name, text)
+    }
+
+    /// The machine of that name among those that come with the lab, or of the file at that path.
+    ///
+    /// # Errors
+    /// [`Refusal`] where there is neither, or the file describes none.
+    pub fn find(name_or_path: &str) -> Result<Machine, Refusal> {
+        builtin::find(name_or_path)
+    }
+
+    /// Where a figure comes from: its own source, or that of its table. `None` for what is no figure.
+    pub fn source_of(&self, figure: &str) -> Option<&str> {
+        let table = figure.rsplit_once('.').map_or("", |(table, _)| table);
+        let of = |wanted: &str| self.sources.iter().find(|source| source.of == wanted);
+        of(figure).or_else(|| of(table)).map(|source| source.text.as_str())
+    }
 }
 
 /// How the CPUs of a regular machine hang together.
@@ -36,6 +84,31 @@ pub struct Shape {
 }
 
 impl Shape {
+    /// The smallest regular shape that holds `topology`, and whether that has no CPUs beyond.
+    pub fn of(topology: &Topology) -> (Shape, bool) {
+        fn most<K: Ord, V: Ord>(pairs: impl Iterator<Item = (K, V)>) -> u32 {
+            let mut groups: BTreeMap<K, BTreeSet<V>> = BTreeMap::new();
+            pairs.for_each(|(group, member)| {
+                groups.entry(group).or_default().insert(member);
+            });
+            groups.values().map(|members| members.len() as u32).max().unwrap_or(1)
+        }
+        let cpus = &topology.cpus;
+        let shape = Shape {
+            sockets: most(cpus.iter().map(|cpu| ((), cpu.socket))),
+            clusters: most(cpus.iter().map(|cpu| (cpu.socket, cpu.llc))),
+            cores: most(cpus.iter().map(|cpu| (cpu.llc, cpu.core))),
+            threads: most(cpus.iter().map(|cpu| (cpu.core, cpu.id))),
+        };
+        let is_regular = cpus.len() as u32 == shape.sockets * shape.clusters * shape.cores * shape.threads;
+        (shape, is_regular)
+    }
+
+    /// Which of the three distances lie between some two cores, nearest first.
+    pub fn distances(&self) -> [bool; 3] {
+        [self.cores > 1, self.clusters > 1, self.sockets > 1]
+    }
+
     /// The CPUs, numbered as Linux does: first one thread of every core, then the second ones.
     pub fn topology(&self) -> Topology {
         let cores = self.sockets * self.clusters * self.cores;
@@ -93,6 +166,20 @@ pub struct Distances {
     pub socket: Distance,
     /// They share the machine.
     pub machine: Distance,
+}
+
+impl Distances {
+    /// Nearest first; one that the shape has not, and that no request so travels, is the next one that is known. `None`
+    /// where none is.
+    pub fn filled(known: [Option<Distance>; 3]) -> Option<Distances> {
+        let [cluster, socket, machine] = known;
+        let any = cluster.or(socket).or(machine)?;
+        Some(Distances {
+            cluster: any,
+            socket: socket.or(machine).unwrap_or(any),
+            machine: machine.or(socket).unwrap_or(any),
+        })
+    }
 }
 
 /// One distance.

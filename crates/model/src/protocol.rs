@@ -21,6 +21,20 @@ pub enum Protocol {
     Moesi,
 }
 
+impl Protocol {
+    /// All of them.
+    pub const ALL: [Protocol; 3] = [Protocol::Mesi, Protocol::Mesif, Protocol::Moesi];
+
+    /// As a machine file spells it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Protocol::Mesi => "MESI",
+            Protocol::Mesif => "MESIF",
+            Protocol::Moesi => "MOESI",
+        }
+    }
+}
+
 /// One core's copy of a line.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum State {

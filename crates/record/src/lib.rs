@@ -2,6 +2,7 @@
 //! JSON contract; its field names are part of it, and it only grows within one [`SCHEMA_VERSION`].
 #![forbid(unsafe_code)]
 
+mod costs;
 mod doctor;
 mod events;
 mod observation;
@@ -9,12 +10,13 @@ mod reading;
 mod run;
 mod trace;
 
+pub use costs::CostProbe;
 pub use doctor::{Check, CheckState, Doctor};
 pub use events::Events;
 pub use observation::{LockObservation, Observation, WaitCount};
 pub use reading::{NO_PMU, Reading, ReadingError};
 pub use run::*;
-pub use trace::{CounterReadings, Gap, LatencyTrace, LockTrace, QueueDelay, Slice, TickCount, Trace, Wait};
+pub use trace::{CounterReadings, EdgeProbe, Gap, LatencyTrace, LockTrace, QueueDelay, Slice, TickCount, Trace, Wait};
 
 /// Version of the JSON that [`Run`] and the other commands print.
 pub const SCHEMA_VERSION: u32 = 1;

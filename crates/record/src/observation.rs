@@ -1,5 +1,6 @@
 //! One worker in one repetition, judged: what of its window counts.
 
+use crate::costs::CostProbe;
 use crate::trace::CounterReadings;
 use serde::{Deserialize, Serialize};
 
@@ -53,6 +54,9 @@ pub struct Observation {
     /// How long the fixed throughput-bound loop took on the slowest worker's core, the slower of before and after;
     /// one for all workers. Nanoseconds, despite the name: larger is slower.
     pub core_speed: f64,
+    /// What operations cost on its CPU before the warm-up. In memory only: `run.json` holds the medians by regime.
+    #[serde(skip)]
+    pub costs: CostProbe,
     /// Regime by number, ascending by transfer time; `None` where the repetition belongs to none.
     pub regime: Option<u32>,
     /// Why the repetition does not count. Empty where it does; the same for all its workers. The reasons are

@@ -1,5 +1,6 @@
 //! A finished run: the JSON contract of `run.json`, key for key.
 
+use crate::costs::CostProbe;
 use crate::observation::Observation;
 use crate::reading::Reading;
 use plan::CountedBy;
@@ -157,6 +158,9 @@ pub struct Regime {
     pub contended_ns: Option<f64>,
     /// Median of the fixed throughput-bound loop, nanoseconds: larger is slower.
     pub core_speed: f64,
+    /// What operations cost in it, medians over its workers.
+    #[serde(default)]
+    pub costs: CostProbe,
     /// Repetitions in it, over all arms.
     pub repetitions: u32,
 }

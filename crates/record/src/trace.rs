@@ -3,6 +3,7 @@
 //! Times are ticks of the invariant TSC (`CNTVCT_EL0` on Arm), one clock over all CPUs; the coordinator knows their
 //! length. Nothing here is masked: which slices count is for `analysis` to say, which sees all workers.
 
+use crate::costs::CostProbe;
 use crate::reading::Reading;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -57,6 +58,10 @@ pub struct Trace {
     pub contended_before_ticks: Option<f64>,
     /// The same after the window.
     pub contended_after_ticks: Option<f64>,
+    /// Each reading of these probes by the pair: before the warm-up and after the window, for each ring neighbour.
+    pub edges: Vec<EdgeProbe>,
+    /// What operations cost on this worker's CPU, before the warm-up.
+    pub costs: CostProbe,
     /// Ticks that a fixed, throughput-bound loop took before the warm-up: the core's speed, sibling included.
     pub core_loop_before_ticks: u64,
     /// The same after the window.
@@ -80,6 +85,17 @@ impl Trace {
     pub fn working_ticks(&self) -> u64 {
         self.close_ticks.saturating_sub(self.work_ticks)
     }
+}
+
+/// One reading of the probes of a line between this worker's CPU and a ring neighbour's.
+#[derive(Copy, Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EdgeProbe {
+    /// The neighbour, by its index over all roles.
+    pub neighbour: u32,
+    /// Median one-way time, ticks; `None` in the worker that answered, since one of the two times the line.
+    pub transfer_ticks: Option<f64>,
+    /// This worker's median ticks a pass in the contended probe; `None` where evictions left too few sound blocks.
+    pub contended_ticks: Option<f64>,
 }
 
 /// A stretch of a worker's window: at least one pass, and at least half a millisecond, unless the last role's work begins

@@ -25,8 +25,8 @@ pub mod schema;
 mod source;
 mod steps;
 
-pub use toml_text::Refusal;
 pub use source::Source;
+pub use toml_text::Refusal;
 
 use context::Context;
 use plan::{Measure, Plan};

@@ -180,7 +180,11 @@ pub fn read(context: &mut Context) -> Option<Table> {
         // One slip breaks the rest of its line: the first message is the one that helps.
         if !lines_seen.contains(&line) {
             lines_seen.push(line);
-            context.refuse(syntax_problem(context.kind, error.message(), Place { text: 0, start: span.start, end: span.end }));
+            context.refuse(syntax_problem(
+                context.kind,
+                error.message(),
+                Place { text: 0, start: span.start, end: span.end },
+            ));
         }
     }
     None
@@ -204,9 +208,7 @@ pub fn read_flag(context: &mut Context, flag: usize, shift: usize, value: &str) 
 fn syntax_problem(kind: &Kind, message: &str, place: Place) -> Problem {
     let problem = Problem::at(&place, format!("not valid TOML: {message}"));
     match message {
-        "duplicate key" => problem
-            .label("given a second time")
-            .cure(kind.if_twice),
+        "duplicate key" => problem.label("given a second time").cure(kind.if_twice),
         "recursion limit" | "cannot recurse further; max recursion depth met" => {
             problem.cure(format!("no key of a {} nests more than {} deep", kind.name, kind.depth))
         }

@@ -32,7 +32,10 @@ pub fn read(kind: &'static Kind, path: &Path) -> Result<String, Refusal> {
         return Err(refused(format!("this is a directory, not a {} file", kind.name), &cure));
     }
     if !metadata.is_file() {
-        return Err(refused("this is not a plain file".to_owned(), &format!("save the {} in a file and name that", kind.name)));
+        return Err(refused(
+            "this is not a plain file".to_owned(),
+            &format!("save the {} in a file and name that", kind.name),
+        ));
     }
     let mut bytes = Vec::new();
     File::open(path).and_then(|file| file.take(BYTES_MAX + 1).read_to_end(&mut bytes)).map_err(cannot)?;

@@ -36,13 +36,7 @@ pub fn wrong_type(context: &mut Context, node: &Node, key: &str, expected: &str,
 }
 
 /// A string, or a refusal.
-pub fn string<'a>(
-    context: &mut Context,
-    node: &'a Node,
-    key: &str,
-    expected: &str,
-    example: &str,
-) -> Option<&'a str> {
+pub fn string<'a>(context: &mut Context, node: &'a Node, key: &str, expected: &str, example: &str) -> Option<&'a str> {
     let text = node.string();
     if text.is_none() {
         wrong_type(context, node, key, expected, example);
