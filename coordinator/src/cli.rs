@@ -39,6 +39,13 @@ pub(crate) enum Command {
                       with 0 whatever it finds."
     )]
     Doctor(DoctorOptions),
+    /// Compute what the caches would do with a scenario, here or on a machine you do not have: modelled, never measured
+    #[command(
+        after_help = "Examples: coordinator model scenarios/false_sharing.toml --machine epyc-7r13\n          coordinator \
+                      model scenarios/false_sharing.toml --machine xeon-8375c-2s --workers 1..64\n\nWithout --machine \
+                      it is this one, whose figures are measured first. Exit status 4: no arm can be modelled."
+    )]
+    Model(ModelOptions),
     /// Remove shared-memory segments that dead runs left
     #[command(after_help = "Example: coordinator clean   (never touches a segment that a living process holds)")]
     Clean,
@@ -75,6 +82,9 @@ pub(crate) struct RunOptions {
     /// standard error, and Enter goes on; so perf, gdb or bpftrace can be attached to them
     #[arg(long, conflicts_with = "dry_run")]
     pub(crate) hold: bool,
+    /// Show what the model computes beside what was measured, also where the hardware counted
+    #[arg(long, conflicts_with = "dry_run")]
+    pub(crate) model: bool,
     /// No progress on standard error
     #[arg(long, short)]
     pub(crate) quiet: bool,
@@ -97,6 +107,31 @@ pub(crate) struct ShapeOptions {
     /// This variant only; may be repeated
     #[arg(long, value_name = "VARIANT", requires = "scenario")]
     pub(crate) only: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ModelOptions {
+    /// The scenario file
+    pub(crate) scenario: PathBuf,
+    /// A machine that comes with the lab, or a machine file; by default the present machine, measured now
+    #[arg(long, value_name = "NAME|FILE")]
+    pub(crate) machine: Option<String>,
+    /// Workers of the headline role; as a range (1..128), how throughput scales with them
+    #[arg(long, value_name = "N|A..B")]
+    pub(crate) workers: Option<String>,
+    /// CPUs of the headline role on the modelled machine, one a worker (0,1), or a choice by name (spread, same-core,
+    /// same-llc, cross-socket)
+    #[arg(long, value_name = "LIST")]
+    pub(crate) cpus: Option<String>,
+    /// This variant only; may be repeated
+    #[arg(long, value_name = "VARIANT")]
+    pub(crate) only: Vec<String>,
+    /// Seed of the simulation: one seed, one result
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+    /// Print it as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

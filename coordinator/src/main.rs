@@ -10,6 +10,7 @@ mod exit;
 mod hold;
 mod launch;
 mod machine;
+mod modelling;
 mod needs;
 mod provision;
 mod repetition;
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
         Command::Check(options) => commands::check::check(&options, colour),
         Command::List(options) => commands::list::list(&options, colour),
         Command::Doctor(options) => commands::doctor::doctor(&options, cli.colour),
+        Command::Model(options) => commands::model::model(&options, cli.colour),
         Command::Clean => commands::clean::clean(),
     };
     exit::code(outcome, colour)

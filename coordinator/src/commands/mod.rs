@@ -5,4 +5,5 @@ pub(crate) mod clean;
 pub(crate) mod doctor;
 pub(crate) mod estimate;
 pub(crate) mod list;
+pub(crate) mod model;
 pub(crate) mod run;

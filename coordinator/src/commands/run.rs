@@ -1,6 +1,6 @@
 //! `run`: the whole arrow, from a scenario file to what a reader sees.
 
-mod assemble;
+pub(crate) mod assemble;
 mod conclude;
 mod dry_run;
 pub(crate) mod overrides;

@@ -2,13 +2,14 @@
 //! this module rounds it, sets it beside its interval and puts it where a reader looks for it.
 //!
 //! [`terminal`] is the page on standard output, [`files`] what stays on disk, [`progress`] what is seen while the run
-//! goes on (standard error), [`code`] the listings of `run --show-code`, [`doctor`] the screen of `doctor`.
+//! goes on (standard error), [`code`] the listings of `run --show-code`, [`doctor`] the screen of `doctor`, [`modelled`] the page of `model`.
 
 pub(crate) mod code;
 pub(crate) mod doctor;
 mod figures;
 pub(crate) mod files;
 mod hlog;
+pub(crate) mod modelled;
 mod page;
 pub(crate) mod progress;
 mod samples;

@@ -5,7 +5,7 @@ use crate::stats::{median_of, quantile};
 use crate::view::View;
 use crate::words::count;
 use crate::{FEWEST_BLOCKS, counters, interval, locks, times};
-use plan::{ArmKind, BoundArm, CACHE_LINE_BYTES, Placed, Program, WorkerIndex, WorkerProgram};
+use plan::{ArmKind, BoundArm, Program, WorkerProgram};
 use record::{
     ArmState, ArmSummary, Contention, Interval, Kind, LayoutRow, Observation, OtherRegime, Quantiles, RepetitionCount,
     RoleSummary, WorkerSummary,
@@ -54,7 +54,7 @@ fn measured(view: &View, bound: &BoundArm, program: &Program) -> ArmSummary {
         why: ns_per_op.is_none().then(|| why_unresolved(view, name, repetitions)),
         mask: if program.shares_cpu { "none" } else { "co-running" }.to_owned(),
         bytes: program.layout.bytes,
-        layout: program.layout.placed.iter().map(layout_row).collect(),
+        layout: program.layout.placed.iter().map(LayoutRow::of).collect(),
         regime: view.regimes.by_arm.get(name).copied(),
         regime_transfer_ns: regime.filter(|_| multi).and_then(|r| r.transfer_ns),
         repetitions,
@@ -74,13 +74,7 @@ fn measured(view: &View, bound: &BoundArm, program: &Program) -> ArmSummary {
 fn blank(view: &View, bound: &BoundArm) -> ArmSummary {
     ArmSummary {
         name: bound.arm.name.clone(),
-        kind: match bound.arm.kind {
-            ArmKind::Variant => Kind::Variant,
-            ArmKind::Solo { .. } => Kind::Solo,
-            ArmKind::Unshared => Kind::Unshared,
-            ArmKind::Control => Kind::Control,
-            ArmKind::Plain => Kind::Plain,
-        },
+        kind: bound.arm.kind.into(),
         state: ArmState::Unresolved,
         why: None,
         mask: "co-running".to_owned(),
@@ -101,6 +95,7 @@ fn blank(view: &View, bound: &BoundArm) -> ArmSummary {
         roles: Vec::new(),
         workers: Vec::new(),
         locks: Vec::new(),
+        modelled: None,
     }
 }
 
@@ -130,19 +125,6 @@ fn running_roles(program: &Program) -> Vec<String> {
         }
     }
     roles
-}
-
-fn layout_row(placed: &Placed) -> LayoutRow {
-    let indices = |workers: &[WorkerIndex]| workers.iter().map(|w| w.0).collect();
-    LayoutRow {
-        field: placed.field.clone(),
-        element: placed.element,
-        offset: placed.offset,
-        bytes: placed.bytes,
-        line: placed.offset / CACHE_LINE_BYTES,
-        writers: indices(&placed.writers),
-        readers: indices(&placed.readers),
-    }
 }
 
 fn repetitions(view: &View, arm: &str) -> RepetitionCount {

@@ -5,6 +5,7 @@
 mod costs;
 mod doctor;
 mod events;
+mod modelled;
 mod observation;
 mod reading;
 mod run;
@@ -13,6 +14,10 @@ mod trace;
 pub use costs::CostProbe;
 pub use doctor::{Check, CheckState, Doctor};
 pub use events::Events;
+pub use modelled::{
+    CurvePoint, ModelRun, ModelRunArm, ModelledArm, ModelledLine, ModelledLock, ModelledMachine, ModelledPair, ModelledRole,
+    ModelledWorker,
+};
 pub use observation::{LockObservation, Observation, WaitCount};
 pub use reading::{NO_PMU, Reading, ReadingError};
 pub use run::*;

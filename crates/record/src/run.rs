@@ -192,6 +192,18 @@ pub enum Kind {
     Plain,
 }
 
+impl From<plan::ArmKind> for Kind {
+    fn from(kind: plan::ArmKind) -> Kind {
+        match kind {
+            plan::ArmKind::Variant => Kind::Variant,
+            plan::ArmKind::Solo { .. } => Kind::Solo,
+            plan::ArmKind::Unshared => Kind::Unshared,
+            plan::ArmKind::Control => Kind::Control,
+            plan::ArmKind::Plain => Kind::Plain,
+        }
+    }
+}
+
 /// What became of an arm.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -252,6 +264,9 @@ pub struct ArmSummary {
     pub workers: Vec<WorkerSummary>,
     /// Every lock that is used.
     pub locks: Vec<LockSummary>,
+    /// What the model made of it; `None` where no model ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub modelled: Option<crate::ModelledArm>,
 }
 
 /// One element of the layout.
@@ -271,6 +286,22 @@ pub struct LayoutRow {
     pub writers: Vec<u32>,
     /// Workers that read it.
     pub readers: Vec<u32>,
+}
+
+impl LayoutRow {
+    /// The row of an element that was placed.
+    pub fn of(placed: &plan::Placed) -> LayoutRow {
+        let indices = |workers: &[plan::WorkerIndex]| workers.iter().map(|w| w.0).collect();
+        LayoutRow {
+            field: placed.field.clone(),
+            element: placed.element,
+            offset: placed.offset,
+            bytes: placed.bytes,
+            line: placed.offset / plan::CACHE_LINE_BYTES,
+            writers: indices(&placed.writers),
+            readers: indices(&placed.readers),
+        }
+    }
 }
 
 /// Repetitions by fate.

@@ -43,7 +43,7 @@ pub(crate) fn assemble(origin: Origin<'_>, measured: Measured) -> (Run, Verdict)
     ];
     let run = Run {
         schema_version: SCHEMA_VERSION,
-        tool: Tool { version: env!("CARGO_PKG_VERSION").into(), commit: option_env!("LAB_COMMIT").map(str::to_owned) },
+        tool: tool(),
         command: typed_command(),
         seed,
         started_utc: humantime::format_rfc3339_seconds(started.0).to_string(),
@@ -61,7 +61,13 @@ pub(crate) fn assemble(origin: Origin<'_>, measured: Measured) -> (Run, Verdict)
     (run, Verdict { conclusive: findings.conclusive, ended_early: measured.ended_early })
 }
 
-fn scenario_text(loaded: &Loaded) -> ScenarioText {
+/// This program.
+pub(crate) fn tool() -> Tool {
+    Tool { version: env!("CARGO_PKG_VERSION").into(), commit: option_env!("LAB_COMMIT").map(str::to_owned) }
+}
+
+/// The scenario as the record has it.
+pub(crate) fn scenario_text(loaded: &Loaded) -> ScenarioText {
     let text = &loaded.source.text;
     ScenarioText {
         title: loaded.plan.title.clone(),
@@ -112,7 +118,7 @@ fn clock_not_invariant(invariant: Option<bool>) -> Option<Warning> {
 }
 
 /// The command line as a shell would take it again; what is not UTF-8 is shown with U+FFFD in its place.
-fn typed_command() -> String {
+pub(crate) fn typed_command() -> String {
     let words = std::env::args_os().map(|word| shell::quoted(&word.to_string_lossy()));
     words.collect::<Vec<_>>().join(" ")
 }

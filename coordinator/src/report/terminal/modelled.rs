@@ -1,44 +1,29 @@
-//! What a model computed, beside what was counted: under its own heading, never in a measured figure's place.
+//! What the model computed, beside what was measured: under its own heading, never in a measured figure's place.
 
-use crate::report::figures::{NONE, plain};
+use crate::report::modelled::{Subject, map, table};
 use crate::report::page::Page;
-use crate::report::table::{Cell, Column, Grid, Notes, Row};
-use record::Run;
+use record::{Kind, Run};
 
-/// The modelled counters. Nothing where no model ran.
+/// The modelled figures and the lines' map. Nothing where no model ran.
 pub(super) fn write(page: &mut Page, run: &Run) {
-    let mut rows = Vec::new();
-    for arm in &run.arms {
-        for role in &arm.roles {
-            for (name, counter) in &role.counters {
-                let Some(modelled) = counter.modelled.as_ref() else {
-                    continue;
-                };
-                let measured = counter.measured.reading.value().and(counter.measured.per_op);
-                rows.push(Row {
-                    block: Some(format!("{}, {}: {name}", arm.name, role.role)),
-                    section: None,
-                    cells: vec![
-                        Cell::text(&arm.name),
-                        Cell::text(&role.role),
-                        Cell::text(name),
-                        Cell::text(plain(modelled.per_op)),
-                        Cell::text(measured.map_or_else(|| NONE.to_owned(), plain)),
-                    ],
-                });
-            }
-        }
-    }
-    if rows.is_empty() {
+    let subjects: Vec<Subject> = run
+        .arms
+        .iter()
+        .filter(|arm| !matches!(arm.kind, Kind::Control | Kind::Plain))
+        .filter_map(|arm| {
+            Some(Subject {
+                name: &arm.name,
+                headline_role: &arm.headline_role,
+                modelled: arm.modelled.as_ref()?,
+                measured: arm.ns_per_op.as_ref(),
+            })
+        })
+        .collect();
+    if subjects.is_empty() {
         return;
     }
-    page.heading("Modelled: computed from the program, not measured");
-    let columns = vec![
-        Column::words("variant"),
-        Column::words("role"),
-        Column::words("counter"),
-        Column::figures("modelled, per op", "modelled\nper op"),
-        Column::figures("measured, per op", "measured\nper op"),
-    ];
-    page.grid(&Grid { columns, rows }, &Notes::default());
+    page.heading("Modelled: computed from the program and this run's probes, not measured");
+    table(page, &subjects, true);
+    let variants = run.arms.iter().filter(|arm| arm.kind == Kind::Variant).map(|arm| arm.name.as_str()).collect();
+    map(page, &subjects, &variants);
 }
