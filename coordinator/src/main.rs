@@ -36,6 +36,7 @@ fn main() -> ExitCode {
         Command::Check(options) => commands::check::check(&options, colour),
         Command::List(options) => commands::list::list(&options, colour),
         Command::Doctor(options) => commands::doctor::doctor(&options, cli.colour),
+        Command::Topology(options) => commands::topology::topology(&options, cli.colour),
         Command::Clean => commands::clean::clean(),
     };
     exit::code(outcome, colour)

@@ -6,3 +6,4 @@ pub(crate) mod doctor;
 pub(crate) mod estimate;
 pub(crate) mod list;
 pub(crate) mod run;
+pub(crate) mod topology;

@@ -8,6 +8,7 @@ mod events;
 mod observation;
 mod reading;
 mod run;
+mod topology;
 mod trace;
 
 pub use costs::CostProbe;
@@ -16,6 +17,7 @@ pub use events::Events;
 pub use observation::{LockObservation, Observation, WaitCount};
 pub use reading::{NO_PMU, Reading, ReadingError};
 pub use run::*;
+pub use topology::{AdjacentLine, CacheRow, CpuRow, DistanceRow, PairLatency, PairSample, Topology};
 pub use trace::{CounterReadings, EdgeProbe, Gap, LatencyTrace, LockTrace, QueueDelay, Slice, TickCount, Trace, Wait};
 
 /// Version of the JSON that [`Run`] and the other commands print.

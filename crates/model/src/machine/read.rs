@@ -43,7 +43,7 @@ const COSTS: &[&str] = &[
 
 pub(super) static KIND: Kind = Kind {
     name: "machine",
-    reference: "crates/model/machines",
+    reference: "crates/model/machines/README.md",
     if_missing: "check the path; `coordinator topology --measure --write FILE` makes a machine file of this host",
     example: "crates/model/machines/xeon-8375c-2s.toml",
     if_twice: "keep one of the two",
