@@ -393,7 +393,7 @@ impl Reader {
         let label = match value {
             value if !value.is_finite() => "not a finite number",
             value if value < 0.0 => "negative",
-            value if value == 0.0 => "nothing takes no time",
+            0.0 => "nothing takes no time",
             _ => "out of bounds",
         };
         let problem =
