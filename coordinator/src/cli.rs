@@ -46,6 +46,11 @@ pub(crate) enum Command {
                       it is this one, whose figures are measured first. Exit status 4: no arm can be modelled."
     )]
     Model(ModelOptions),
+    /// The CPUs, what they share, and how far they are from each other
+    #[command(
+        after_help = "Examples: coordinator topology\n          coordinator topology --measure --write host.toml\n\n                      Distances are measured between pinned processes. Of more than 16 cores a sample is measured:                       --all-pairs measures every two CPUs, in rings of neighbours whose disjoint pairs run at once,                       which takes about half a minute on 128 CPUs. Ends with 4 where there is one CPU to measure on."
+    )]
+    Topology(TopologyOptions),
     /// Remove shared-memory segments that dead runs left
     #[command(after_help = "Example: coordinator clean   (never touches a segment that a living process holds)")]
     Clean,
@@ -147,6 +152,28 @@ pub(crate) struct DoctorOptions {
     /// Say of every check why it matters, not only of those that are not well
     #[arg(long, short)]
     pub(crate) verbose: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TopologyOptions {
+    /// Measure how long a line takes between CPUs, and what operations cost on them
+    #[arg(long)]
+    pub(crate) measure: bool,
+    /// Measure every two CPUs, both threads of a core included
+    #[arg(long, requires = "measure")]
+    pub(crate) all_pairs: bool,
+    /// Times each pair is measured; as many as take half a minute by default, 3 to 10
+    #[arg(long, value_name = "N", requires = "measure", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) repetitions: Option<u32>,
+    /// Write this machine as a file that `--machine` takes; the file must not be there yet
+    #[arg(long, value_name = "FILE", requires = "measure")]
+    pub(crate) write: Option<PathBuf>,
+    /// Print it as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// No progress on standard error
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
 }
 
 #[derive(Debug, Args)]

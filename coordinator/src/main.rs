@@ -38,6 +38,7 @@ fn main() -> ExitCode {
         Command::List(options) => commands::list::list(&options, colour),
         Command::Doctor(options) => commands::doctor::doctor(&options, cli.colour),
         Command::Model(options) => commands::model::model(&options, cli.colour),
+        Command::Topology(options) => commands::topology::topology(&options, cli.colour),
         Command::Clean => commands::clean::clean(),
     };
     exit::code(outcome, colour)

@@ -8,7 +8,7 @@ use crate::recorder::Recorder;
 use crate::region::Mapped;
 use counters::Order;
 use plan::{Program, WorkerProgram};
-use record::Trace;
+use record::{CostProbe, Trace};
 use shm_layout::Segment;
 
 /// A blocking this long ends the batch, so that the clock is read about each 20 us.
@@ -130,6 +130,8 @@ impl<'s> Context<'s> {
             transfer_after_ticks: after.transfer_ticks,
             contended_before_ticks: before.contended_ticks,
             contended_after_ticks: after.contended_ticks,
+            edges: before.edges.into_iter().chain(after.edges).collect(),
+            costs: CostProbe::default(),
             core_loop_before_ticks: before.core_loop_ticks,
             core_loop_after_ticks: after.core_loop_ticks,
             counters: recorded.counters,

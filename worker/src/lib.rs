@@ -9,6 +9,7 @@
 
 pub mod compile;
 mod context;
+mod costs;
 mod failure;
 mod gate;
 mod handover;
@@ -74,6 +75,7 @@ fn live(arguments: &Arguments) -> Result<record::Trace, Failure> {
     measure::touch(&segment);
     let mut compiled = compile(mine, program.seed)?;
     let mut contender = probe::Contender::compile(mine)?;
+    let costs = costs::Costs::prepare(mine)?;
     let orders = counters::orders_for(&orders, mine.cpu);
     let regions = region::map(&program, mine)?;
     let mut context = Context::new(&segment, &program, mine, orders, regions);
@@ -84,11 +86,12 @@ fn live(arguments: &Arguments) -> Result<record::Trace, Failure> {
     gatekeeper.ready.say()?;
     wait_for_release(&segment)?;
 
+    let costs = costs.measure(&segment, &program, mine)?;
     let before = probe::probe(&segment, &program, mine, &mut contender)?;
     measure::run(&mut compiled, &mut context, &mut gatekeeper)?;
     let after = probe::probe(&segment, &program, mine, &mut contender)?;
     segment.slot(arguments.index).set_state(WorkerState::Done);
-    Ok(context.into_trace(cpu, before, after))
+    Ok(record::Trace { costs, ..context.into_trace(cpu, before, after) })
 }
 
 /// Compiles a worker's loop for the CPU this thread runs on.

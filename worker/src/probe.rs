@@ -7,6 +7,7 @@ use crate::failure::Failure;
 use crate::measure::Batch;
 use plan::TickRate;
 use plan::{AccessKind, Address, Op, OpKind, Program, Width, WorkerProgram};
+use record::EdgeProbe;
 use shm_layout::{Segment, Slot, WorkerState, ticks};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -30,12 +31,14 @@ const CORE_TURNS: u64 = 12_000;
 const SPINS_A_LOOK: u32 = 256;
 
 /// One reading.
-#[derive(Copy, Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Reading {
     /// Median one-way time of a line to the next ring neighbour, ticks; the slowest of those this worker timed.
     pub(crate) transfer_ticks: Option<f64>,
     /// Median ticks a pass while this worker and a ring neighbour count up words of one line; the mean over those it met.
     pub(crate) contended_ticks: Option<f64>,
+    /// The same by pair, in the order of the rounds.
+    pub(crate) edges: Vec<EdgeProbe>,
     /// Median length of the core loop, ticks.
     pub(crate) core_loop_ticks: u64,
 }
@@ -53,38 +56,50 @@ pub(crate) fn probe(
     segment.slot(me.index.0).set_state(WorkerState::Probing);
     let rate = segment.header().tick_rate();
     let mine = segment.slot(me.index.0);
-    let mut slowest: Option<f64> = None;
-    let mut contended = Vec::new();
+    let mut edges = Vec::new();
     // In a ring of more than two each worker meets two neighbours: half as long with each, so that it takes no longer.
     let blocks = if program.workers.len() > 2 { CONTENDED_BLOCKS / 2 } else { CONTENDED_BLOCKS };
     for round in rounds(program) {
         for edge in round {
             let court = &segment.slot(edge.starter).court;
-            if edge.starter == me.index.0 {
-                let transfer = start_rally(segment, &court.ball)?;
-                slowest = Some(slowest.map_or(transfer, |s| s.max(transfer)));
-                contended.extend(contender.contend(&court.tallies[0], mine, segment.slot(edge.answerer), rate, blocks));
+            let (neighbour, transfer_ticks, tally) = if edge.starter == me.index.0 {
+                (edge.answerer, Some(start_rally(segment, &court.ball)?), &court.tallies[0])
             } else if edge.answerer == me.index.0 {
                 answer_rally(segment, &court.ball)?;
-                contended.extend(contender.contend(&court.tallies[1], mine, segment.slot(edge.starter), rate, blocks));
-            }
+                (edge.starter, None, &court.tallies[1])
+            } else {
+                continue;
+            };
+            let contended_ticks = contender.contend(tally, mine, segment.slot(neighbour), rate, blocks);
+            edges.push(EdgeProbe { neighbour, transfer_ticks, contended_ticks });
         }
     }
-    let mean = contended.iter().sum::<f64>() / contended.len() as f64;
-    let contended_ticks = (!contended.is_empty()).then_some(mean);
-    Ok(Reading { transfer_ticks: slowest, contended_ticks, core_loop_ticks: core_loop_ticks() })
+    Ok(Reading::of(edges, core_loop_ticks()))
+}
+
+impl Reading {
+    fn of(edges: Vec<EdgeProbe>, core_loop_ticks: u64) -> Reading {
+        let contended: Vec<f64> = edges.iter().filter_map(|edge| edge.contended_ticks).collect();
+        let mean = contended.iter().sum::<f64>() / contended.len() as f64;
+        Reading {
+            transfer_ticks: edges.iter().filter_map(|edge| edge.transfer_ticks).reduce(f64::max),
+            contended_ticks: (!contended.is_empty()).then_some(mean),
+            edges,
+            core_loop_ticks,
+        }
+    }
 }
 
 /// Two ring neighbours on different CPUs; the starter's slot holds their ball.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-struct Edge {
-    starter: u32,
-    answerer: u32,
+pub(crate) struct Edge {
+    pub(crate) starter: u32,
+    pub(crate) answerer: u32,
 }
 
 /// The ring's edges in rounds of disjoint pairs: even ones, odd ones, and the closing one where the number is odd. Pairs
 /// that share a CPU are left out: between them no line is transferred; so are workers that die in the window.
-fn rounds(program: &Program) -> Vec<Vec<Edge>> {
+pub(crate) fn rounds(program: &Program) -> Vec<Vec<Edge>> {
     let workers: Vec<&WorkerProgram> = program.workers.iter().filter(|worker| !worker.dies()).collect();
     let n = workers.len();
     let edges = match n {
@@ -143,8 +158,12 @@ fn answer_rally(segment: &Segment, ball: &AtomicU64) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Spins until the ball has that value.
+///
+/// # Errors
+/// When the repetition is given up.
 #[inline(always)]
-fn wait_for(segment: &Segment, ball: &AtomicU64, value: u64) -> Result<(), Failure> {
+pub(crate) fn wait_for(segment: &Segment, ball: &AtomicU64, value: u64) -> Result<(), Failure> {
     let mut spins = 0u32;
     while ball.load(Ordering::Acquire) != value {
         spins = spins.wrapping_add(1);
@@ -297,6 +316,17 @@ mod tests {
             shares_cpu: false,
             seed: 0,
         }
+    }
+
+    #[test]
+    fn a_reading_is_the_slowest_line_and_the_mean_of_contention_over_its_pairs() {
+        let edge =
+            |neighbour, transfer_ticks, contended_ticks| EdgeProbe { neighbour, transfer_ticks, contended_ticks };
+        let edges = vec![edge(1, Some(90.0), Some(4.0)), edge(2, None, None), edge(3, None, Some(8.0))];
+        let reading = Reading::of(edges.clone(), 7);
+        assert_eq!((reading.transfer_ticks, reading.contended_ticks), (Some(90.0), Some(6.0)));
+        assert_eq!((reading.edges, reading.core_loop_ticks), (edges, 7));
+        assert_eq!(Reading::of(vec![], 7).contended_ticks, None);
     }
 
     fn edges(cpus: &[u32]) -> Vec<Vec<(u32, u32)>> {

@@ -107,7 +107,7 @@ fn play(segment: &Segment, program: &Program) -> Vec<Trace> {
         let mut context = Context::new(segment, program, me, &[], Vec::new());
         measure::work(&mut compiled, &mut context);
         assert_eq!(context.failure, None);
-        let nothing = || Reading { transfer_ticks: None, contended_ticks: None, core_loop_ticks: 0 };
+        let nothing = Reading::default;
         context.into_trace(0, nothing(), nothing())
     };
     std::thread::scope(|scope| {

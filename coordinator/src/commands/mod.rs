@@ -7,3 +7,4 @@ pub(crate) mod estimate;
 pub(crate) mod list;
 pub(crate) mod model;
 pub(crate) mod run;
+pub(crate) mod topology;

@@ -2,7 +2,8 @@
 //! this module rounds it, sets it beside its interval and puts it where a reader looks for it.
 //!
 //! [`terminal`] is the page on standard output, [`files`] what stays on disk, [`progress`] what is seen while the run
-//! goes on (standard error), [`code`] the listings of `run --show-code`, [`doctor`] the screen of `doctor`, [`modelled`] the page of `model`.
+//! goes on (standard error), [`code`] the listings of `run --show-code`, [`doctor`] the screen of `doctor`, [`topology`]
+//! that of `topology`, [`modelled`] the page of `model`.
 
 pub(crate) mod code;
 pub(crate) mod doctor;
@@ -19,4 +20,5 @@ pub(crate) mod terminal;
 #[cfg(test)]
 mod testing;
 mod text;
+pub(crate) mod topology;
 pub(crate) mod window;

@@ -3,6 +3,7 @@
 use crate::report::style::{Style, Tone};
 use crate::report::table::{Grid, LineKind, Notes};
 use crate::report::text::{columns, command_lines, escaped, wrapped};
+use crate::report::topology::Shade;
 
 /// Lines so far. Everything that is added is escaped and wrapped here, so no section can forget to.
 pub(super) struct Page<'a> {
@@ -109,6 +110,17 @@ impl<'a> Page<'a> {
             self.table(&band);
         }
         self.notes(notes);
+    }
+
+    /// A row of a heat map behind its `label`: each shade `wide` columns, in its colour. No wider than the caller counted.
+    pub(super) fn shades(&mut self, label: &str, shades: &[Shade], wide: usize) {
+        let mut line = label.to_owned();
+        for Shade { sign, tone } in shades {
+            let cell = sign.to_string().repeat(wide);
+            line.push_str(&tone.map_or(cell.clone(), |tone| self.style.paint(tone, &cell)));
+        }
+        line.truncate(line.trim_end().len());
+        self.lines.push(line);
     }
 
     /// A command that can be copied, however narrow the page, with a remark as the shell's comment: behind it where

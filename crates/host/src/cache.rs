@@ -12,6 +12,8 @@ pub struct Cache {
     pub level: u32,
     /// Its whole size; `None` where the kernel does not say.
     pub bytes: Option<u64>,
+    /// Lines a set; `None` where the kernel does not say, or says 0, with which Arm firmware leaves it open.
+    pub ways: Option<u32>,
     /// Its line, the unit that moves between caches; `None` where the kernel does not say.
     pub line_bytes: Option<u32>,
     /// The CPUs that share it, this one included; empty where the kernel does not say.
@@ -33,6 +35,7 @@ pub fn data_caches(root: &Root, cpu: CpuId) -> Vec<Cache> {
         Some(Cache {
             level: file("level")?.parse().ok()?,
             bytes: file("size").and_then(|size| bytes(&size)),
+            ways: file("ways_of_associativity").and_then(|text| text.parse().ok()).filter(|ways| *ways > 0),
             line_bytes: file("coherency_line_size").and_then(|text| text.parse().ok()).filter(|bytes| *bytes > 0),
             shared_by: file("shared_cpu_list").and_then(|list| parse_cpu_list(&list)).unwrap_or_default(),
         })
@@ -61,9 +64,12 @@ mod tests {
         let fixture = fixture.file(&format!("{folder}/index0/size"), "32768K\n");
         let fixture = fixture.file(&format!("{folder}/index2/size"), "48K\n");
         let fixture = fixture.file(&format!("{folder}/index2/coherency_line_size"), "64\n");
+        let fixture = fixture.file(&format!("{folder}/index2/ways_of_associativity"), "12\n");
+        let fixture = fixture.file(&format!("{folder}/index0/ways_of_associativity"), "0\n");
         let seen = data_caches(&fixture.root(), CpuId(1));
         let of: Vec<_> = seen.iter().map(|c| (c.level, c.bytes, c.line_bytes, c.shared_by.len())).collect();
         assert_eq!(of, [(1, Some(49_152), Some(64), 1), (3, Some(33_554_432), None, 8)]);
+        assert_eq!(seen.iter().map(|c| c.ways).collect::<Vec<_>>(), [Some(12), None]);
         assert!(data_caches(&fixture.root(), CpuId(0)).is_empty());
     }
 

@@ -9,6 +9,7 @@ mod modelled;
 mod observation;
 mod reading;
 mod run;
+mod topology;
 mod trace;
 
 pub use costs::CostProbe;
@@ -21,6 +22,7 @@ pub use modelled::{
 pub use observation::{LockObservation, Observation, WaitCount};
 pub use reading::{NO_PMU, Reading, ReadingError};
 pub use run::*;
+pub use topology::{AdjacentLine, CacheRow, CpuRow, DistanceRow, PairLatency, PairSample, Topology};
 pub use trace::{CounterReadings, EdgeProbe, Gap, LatencyTrace, LockTrace, QueueDelay, Slice, TickCount, Trace, Wait};
 
 /// Version of the JSON that [`Run`] and the other commands print.

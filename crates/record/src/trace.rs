@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 pub type CounterReadings = BTreeMap<String, Reading>;
 
 /// One worker's record of one repetition.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Trace {
     /// The worker's index over all roles.
     pub worker: u32,

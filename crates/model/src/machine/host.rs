@@ -138,7 +138,7 @@ impl HostFigures<'_> {
             let bytes = rounded(described.bytes, ways);
             let ns = if nth == 0 { 0.0 } else { had(chase[nth], &format!("{path}.ns"), gaps) - first_ns };
             // A chase that met the level above cannot have been shorter: the clock's grain.
-            *level = CacheShape { bytes, ways, ns: if nth == 0 { 0.0 } else { ns.max(0.001) } };
+            *level = CacheShape { bytes, ways, ns: if nth == 0 { 0.0 } else { four_digits(ns.max(0.001)) } };
             from(path, said(described, ways, bytes));
             if nth > 0 {
                 from(&format!("{path}.ns"), self.measured.clone());
@@ -160,7 +160,8 @@ impl HostFigures<'_> {
             let path = format!("distance.{}", DISTANCES[nth]);
             match self.distances[nth] {
                 Some((transfer_ns, contended_ns)) => {
-                    known[nth] = Some(Distance::from_probes(transfer_ns, contended_ns, bump_ns));
+                    let Distance { fetch_ns, tenure_ns } = Distance::from_probes(transfer_ns, contended_ns, bump_ns);
+                    known[nth] = Some(Distance { fetch_ns: four_digits(fetch_ns), tenure_ns: four_digits(tenure_ns) });
                     from(
                         &path,
                         format!(
@@ -198,12 +199,17 @@ impl HostFigures<'_> {
 /// A figure, or a note that it is missing.
 fn had(figure: Option<f64>, name: &str, gaps: &mut Vec<String>) -> f64 {
     match figure.filter(|ns| ns.is_finite() && *ns > 0.0) {
-        Some(ns) => ns,
+        Some(ns) => four_digits(ns),
         None => {
             gaps.push(name.to_owned());
             f64::NAN
         }
     }
+}
+
+/// To four digits: what is measured here has no more, and the file is read by people.
+fn four_digits(ns: f64) -> f64 {
+    format!("{ns:.3e}").parse().unwrap_or(ns)
 }
 
 /// The largest size of a power of two of sets that is not above `bytes`.
@@ -275,7 +281,9 @@ mod tests {
         let machine = figures(&topology).machine().unwrap();
         assert_eq!(machine.shape.topology(), topology);
         assert_eq!((machine.caches.l2.ns, machine.caches.llc.ns, machine.caches.memory_ns), (2.5, 12.0, 110.0));
-        assert_eq!(machine.distances.cluster, Distance::from_probes(24.7, 1.24, 0.33));
+        let exact = Distance::from_probes(24.7, 1.24, 0.33);
+        assert_eq!(machine.distances.cluster.fetch_ns, 16.47);
+        assert!((machine.distances.cluster.tenure_ns / exact.tenure_ns - 1.0).abs() < 1e-3, "{exact:?}");
         assert_eq!((machine.protocol.name(), machine.costs.store_buffer, machine.costs.window), ("MOESI", 104, 448));
         let text = machine.to_toml();
         let read = Machine::parse("host.toml", &text).unwrap_or_else(|refusal| panic!("{refusal}\n{text}"));

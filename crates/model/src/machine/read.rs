@@ -43,7 +43,7 @@ const COSTS: &[&str] = &[
 
 pub(super) static KIND: Kind = Kind {
     name: "machine",
-    reference: "crates/model/machines",
+    reference: "crates/model/machines/README.md",
     if_missing: "check the path; `coordinator topology --measure --write FILE` makes a machine file of this host",
     example: "crates/model/machines/xeon-8375c-2s.toml",
     if_twice: "keep one of the two",
@@ -393,7 +393,7 @@ impl Reader {
         let label = match value {
             value if !value.is_finite() => "not a finite number",
             value if value < 0.0 => "negative",
-            value if value == 0.0 => "nothing takes no time",
+            0.0 => "nothing takes no time",
             _ => "out of bounds",
         };
         let problem =
