@@ -154,7 +154,7 @@ pub(crate) struct DoctorOptions {
     pub(crate) verbose: bool,
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(crate) struct TopologyOptions {
     /// Measure how long a line takes between CPUs, and what operations cost on them
     #[arg(long)]

@@ -2,14 +2,92 @@
 
 mod lines;
 
-use model::{Limits, Machine, Modelled, Refusal, Tally};
-use plan::{Program, Topology};
-use record::{ModelledArm, ModelledLock, ModelledMachine, ModelledRole, ModelledWorker};
+use crate::commands::topology;
+use crate::exit::CommandError;
+use host::Root;
+use model::{HOST, HostFigures, Limits, Machine, Modelled, Refusal, Tally};
+use plan::{Bound, Program, Topology};
+use record::{
+    ArmSummary, CostProbe, Kind, ModelledArm, ModelledLock, ModelledMachine, ModelledRole, ModelledWorker, Regime, Run,
+};
 use std::collections::BTreeMap;
 
 /// How much of an arm is simulated: a fraction of a second of this process's time. The window's length bounds what
 /// sleeps, or is paced, most of the time.
 pub(crate) const LIMITS: Limits = Limits { accesses: 400_000, window_ns: 50e6 };
+
+/// The machine of that name or file with its CPUs; the present one, measured now, where none is named.
+///
+/// # Errors
+/// [`CommandError`] for what is no machine, or cannot be measured.
+pub(crate) fn find(name: Option<&str>) -> Result<(Machine, Topology), CommandError> {
+    match name {
+        None | Some(HOST) => topology::host_machine(),
+        Some(name) => {
+            let machine = Machine::find(name)?;
+            let topology = machine.shape.topology();
+            Ok((machine, topology))
+        }
+    }
+}
+
+/// Whether some arm lacks a count of what the model computes: then its figures are all that is to be had.
+pub(crate) fn is_wanted(run: &Run) -> bool {
+    let lacks = |arm: &ArmSummary| {
+        let role = arm.roles.iter().find(|role| role.role == arm.headline_role);
+        let counter = role.and_then(|role| role.counters.get("l1d_load_misses"));
+        counter.is_some_and(|counter| counter.measured.reading.value().is_none())
+    };
+    run.arms.iter().any(lacks)
+}
+
+/// Models every arm of a finished run on the machine of this very run: what its probes read in the arm's regime. The
+/// counts that were asked for stand beside the measured ones.
+pub(crate) fn beside(run: &mut Run, bound: &Bound, topology: &Topology) {
+    let root = Root::system();
+    for arm in &bound.arms {
+        let Some(summary) = run.arms.iter_mut().find(|summary| summary.name == arm.arm.name) else { continue };
+        let Ok(program) = &arm.program else { continue };
+        if matches!(summary.kind, Kind::Control | Kind::Plain) {
+            continue; // twins of an arm: the model knows no difference
+        }
+        let modelled = match of_regime(&root, topology, &run.method.regimes, summary.regime) {
+            Ok((machine, number)) => {
+                ModelledArm { regime: Some(number), ..self::arm(program, &machine, topology, run.seed) }
+            }
+            Err(why) => ModelledArm { machine: HOST.to_owned(), why: Some(why), ..ModelledArm::default() },
+        };
+        for role in &mut summary.roles {
+            let Some(computed) = modelled.role(&role.role) else { continue };
+            for (name, counter) in &mut role.counters {
+                counter.modelled = computed.counters.get(name).cloned();
+            }
+        }
+        summary.modelled = Some(modelled);
+    }
+}
+
+/// The machine as a regime of this run knew it; the first one where the arm has none of its own. What a regime of lone
+/// workers could not read is another's.
+fn of_regime(
+    root: &Root,
+    topology: &Topology,
+    regimes: &[Regime],
+    wanted: Option<u32>,
+) -> Result<(Machine, u32), String> {
+    let regime = regimes.iter().find(|regime| Some(regime.number) == wanted).or(regimes.first());
+    let regime = regime.ok_or("no repetition of this run was sound, so its probes say nothing")?;
+    let probed = |regime: &Regime| regime.transfer_ns.zip(regime.contended_ns);
+    let distance = probed(regime).or_else(|| regimes.iter().find_map(probed));
+    let figures = HostFigures {
+        measured: format!("the probes of this run, regime {}", regime.number),
+        // The workers of this run: however far they are from each other, this is how far the probes found them.
+        distances: [distance; 3],
+        costs: regime.costs.or(CostProbe::median(regimes.iter().map(|regime| &regime.costs))),
+        ..topology::described(root, topology)
+    };
+    Ok((figures.machine().map_err(|error| error.to_string())?, regime.number))
+}
 
 /// What the model makes of an arm on `machine`, whose CPUs `topology` numbers; in the words of [`Refusal`] where it
 /// makes nothing of it.

@@ -76,7 +76,7 @@ fn arms(bound: &Bound, loaded: &Loaded, machine: &Machine, topology: &Topology, 
         };
         ModelRunArm {
             name: arm.arm.name.clone(),
-            kind: arm.arm.kind.into(),
+            kind: (&arm.arm.kind).into(),
             variant: arm.arm.variant.clone(),
             sweep: arm.arm.sweep.iter().cloned().collect(),
             bytes,

@@ -13,6 +13,7 @@ use crate::commands::clean;
 use crate::exit::{CommandError, Ending};
 use crate::hold::Hold;
 use crate::machine::Machine;
+use crate::modelling;
 use crate::needs;
 use crate::report::files;
 use crate::report::progress::{Progress, ProgressMode};
@@ -68,10 +69,13 @@ pub(crate) fn run(options: &RunOptions, colour: ColourChoice) -> Result<Ending, 
     progress.finish();
     drop(held);
     let measured = measured.map_err(|error| conclude::command_error(&error, &signals))?;
-    let (run, verdict) = assemble::assemble(
+    let (mut run, verdict) = assemble::assemble(
         Origin { loaded: &loaded, machine: &machine, selection: &selection, spoilers, seed, started },
         measured,
     );
+    if options.model || modelling::is_wanted(&run) {
+        modelling::beside(&mut run, &bound, &machine.topology);
+    }
     let folder = conclude::save(&run, options, &loaded.plan.name, &verdict, signals)?;
     conclude::show(&run, options, folder, &verdict, &style)
 }

@@ -16,7 +16,7 @@ use host::{CpuIdentity, Root};
 use measure::Measured;
 use model::{Geometry, HostFigures, Processor};
 use plan::{CpuId, Topology};
-use record::{CacheRow, CpuRow, SCHEMA_VERSION};
+use record::{CacheRow, CostProbe, CpuRow, SCHEMA_VERSION};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{ErrorKind, Write};
@@ -125,7 +125,7 @@ fn write(path: &Path, text: &str) -> Result<(), CommandError> {
     })
 }
 
-/// The machine at hand.
+/// The machine at hand, as `topology --measure` saw it.
 fn machine(
     root: &Root,
     topology: &Topology,
@@ -134,25 +134,57 @@ fn machine(
     now: SystemTime,
 ) -> Result<model::Machine, model::Unmeasured> {
     let date = humantime::format_rfc3339_seconds(now).to_string();
-    let first = topology.cpus.iter().find(|cpu| cpu.usable).map_or(CpuId(0), |cpu| cpu.id);
+    let date = date.split('T').next().unwrap_or(&date);
     let figures = HostFigures {
-        title: match &record.hypervisor {
-            Some(hypervisor) => format!("{} under {hypervisor}", record.cpu_model),
-            None => record.cpu_model.clone(),
-        },
-        measured: format!(
-            "measured by `coordinator topology --measure` on {}, {}",
-            record.cpu_model,
-            date.split('T').next().unwrap_or(&date)
-        ),
-        topology,
-        processor: host::cpu_identity(root, first).map(processor),
-        caches: geometry(root, first),
+        measured: format!("measured by `coordinator topology --measure` on {}, {date}", record.cpu_model),
         distances: readings::REACHES.map(|reach| measured.probed(reach)),
         costs: measured.costs,
         fetches_pairs: measured.adjacent_line.map(|adjacent| adjacent.matters),
+        ..described(root, topology)
     };
     figures.machine()
+}
+
+/// The machine at hand without a measured figure.
+pub(crate) fn described<'a>(root: &Root, topology: &'a Topology) -> HostFigures<'a> {
+    let facts = host::facts(root);
+    let first = topology.cpus.iter().find(|cpu| cpu.usable).map_or(CpuId(0), |cpu| cpu.id);
+    HostFigures {
+        title: match &facts.hypervisor {
+            Some(hypervisor) => format!("{} under {hypervisor}", facts.cpu_model),
+            None => facts.cpu_model.clone(),
+        },
+        measured: String::new(),
+        topology,
+        processor: host::cpu_identity(root, first).map(processor),
+        caches: geometry(root, first),
+        distances: [None; 3],
+        costs: CostProbe::default(),
+        fetches_pairs: None,
+    }
+}
+
+/// The machine at hand, measured now.
+///
+/// # Errors
+/// [`CommandError`] where it has one CPU to measure on, a repetition failed, or a figure could not be had.
+pub(crate) fn host_machine() -> Result<(model::Machine, Topology), CommandError> {
+    let root = Root::system();
+    let topology = Machine::topology().map_err(CommandError::Failed)?;
+    if topology.cpus.iter().filter(|cpu| cpu.usable).count() < 2 {
+        return Err(CommandError::Failed(format!(
+            "this process may use one CPU, so that no distance can be measured here; name a machine with `--machine`: \
+             {}; for this process, {}",
+            model::names().collect::<Vec<_>>().join(", "),
+            Machine::cpu_limits()
+        )));
+    }
+    let options = TopologyOptions { measure: true, ..TopologyOptions::default() };
+    let measured = measure::measure(&topology, &options)?;
+    let record = record_of(&root, &topology, Some(&measured));
+    let machine = machine(&root, &topology, &record, &measured, SystemTime::now());
+    let machine = machine.map_err(|error| CommandError::Failed(format!("this machine: {error}")))?;
+    Ok((machine, topology))
 }
 
 fn processor(identity: CpuIdentity) -> Processor {

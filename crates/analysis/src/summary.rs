@@ -7,7 +7,7 @@ use crate::words::count;
 use crate::{FEWEST_BLOCKS, counters, interval, locks, times};
 use plan::{ArmKind, BoundArm, Program, WorkerProgram};
 use record::{
-    ArmState, ArmSummary, Contention, Interval, Kind, LayoutRow, Observation, OtherRegime, Quantiles, RepetitionCount,
+    ArmState, ArmSummary, Contention, Interval, LayoutRow, Observation, OtherRegime, Quantiles, RepetitionCount,
     RoleSummary, WorkerSummary,
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -74,7 +74,7 @@ fn measured(view: &View, bound: &BoundArm, program: &Program) -> ArmSummary {
 fn blank(view: &View, bound: &BoundArm) -> ArmSummary {
     ArmSummary {
         name: bound.arm.name.clone(),
-        kind: bound.arm.kind.into(),
+        kind: (&bound.arm.kind).into(),
         state: ArmState::Unresolved,
         why: None,
         mask: "co-running".to_owned(),

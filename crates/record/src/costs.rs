@@ -56,6 +56,14 @@ impl CostProbe {
         median
     }
 
+    /// The same with what it lacks from another.
+    pub fn or(mut self, mut other: CostProbe) -> CostProbe {
+        for (figure, spare) in self.each().into_iter().zip(other.each()) {
+            *figure = figure.or(*spare);
+        }
+        self
+    }
+
     fn each(&mut self) -> [&mut Option<f64>; 14] {
         [
             &mut self.load_ns,

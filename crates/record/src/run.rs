@@ -192,8 +192,8 @@ pub enum Kind {
     Plain,
 }
 
-impl From<plan::ArmKind> for Kind {
-    fn from(kind: plan::ArmKind) -> Kind {
+impl From<&plan::ArmKind> for Kind {
+    fn from(kind: &plan::ArmKind) -> Kind {
         match kind {
             plan::ArmKind::Variant => Kind::Variant,
             plan::ArmKind::Solo { .. } => Kind::Solo,
