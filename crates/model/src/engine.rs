@@ -314,9 +314,7 @@ impl<'a> Engine<'a> {
         let mut lines: Vec<crate::LineStory> = self
             .lines
             .iter()
-            .filter(|line| {
-                line.held.iter().any(|held| held.gone != crate::line::Gone::Never || held.state.is_readable())
-            })
+            .filter(|line| line.held.iter().any(|held| held.gone != crate::line::Gone::Never || held.state.is_readable()))
             .map(|line| line.story.finish(line.number, &self.scripts.words, self.workers.len()))
             .collect();
         lines.sort_by_key(|line| line.index);

@@ -230,7 +230,8 @@ fn names_that_no_flag_could_take() {
 fn what_is_no_toml() {
     assert_refused("kib = 32\n", "kib = \n", "20:7", &["not valid TOML"]);
     assert_refused("sockets = 2", "sockets = 2\nsockets = 2", "8:1", &["duplicate key", "keep one of the two"]);
-    assert_refused("[shape]\n", "shape = 3\n", "6:9", &["`shape` is an integer", "expected a table"]);
+    let shape = "[shape]\nsockets = 2\nclusters = 2\ncores = 4\nthreads = 2\nsource = \"a toy\"\n";
+    assert_refused(shape, "shape = 3\n", "6:9", &["`shape` is an integer", "expected a table"]);
 }
 
 #[test]

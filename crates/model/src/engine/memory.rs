@@ -27,7 +27,8 @@ impl Engine<'_> {
             return; // what arrives is looked at anew
         }
         held.asked = want;
-        let request = Request { core: core as u32, line, want, worker: worker as u32, word, is_pair: false };
+        let request =
+            Request { core: core as u32, line, want, worker: worker as u32, word, is_pair: false };
         self.push(at, Event::Request(request));
     }
 
