@@ -1,7 +1,22 @@
 //! Set-associative caches with replacement of the least recently used line, of which they hold numbers only: what state a
-//! copy is in stands with the line (`line.rs`).
+//! copy is in stands with the line (`line.rs`). Lines whose set can never be full need no cache to say who stays.
 
 use crate::machine::CacheShape;
+use std::collections::HashMap;
+
+/// Which of the sets that `numbers` fall into they can overfill: whether that is so of a number's.
+pub(crate) fn overfull(shape: &CacheShape, numbers: &[u64]) -> impl Fn(u64) -> bool {
+    let set = |number: u64, sets: u64| number & (sets - 1);
+    let (sets, ways) = (shape.sets(), shape.ways);
+    let mut lines_of: HashMap<u64, u32> = HashMap::new();
+    numbers.iter().for_each(|&number| *lines_of.entry(set(number, sets)).or_default() += 1);
+    move |number| lines_of.get(&set(number, sets)).is_some_and(|&lines| lines > ways)
+}
+
+/// How many lines a cache holds.
+pub(crate) fn lines(shape: &CacheShape) -> u64 {
+    shape.sets() * u64::from(shape.ways)
+}
 
 /// One cache.
 #[derive(Debug)]
@@ -57,6 +72,7 @@ impl Cache {
     }
 
     /// Whether a line is here.
+    #[cfg(test)]
     pub(crate) fn holds(&self, line: u32, number: u64) -> bool {
         self.sets[(number & self.mask) as usize].iter().any(|e| e.line == line)
     }
@@ -82,8 +98,7 @@ struct Link {
 
 impl Shadow {
     pub(crate) fn new(shape: &CacheShape) -> Shadow {
-        let capacity = (shape.sets() * u64::from(shape.ways)) as usize;
-        Shadow { links: Vec::new(), ends: None, len: 0, capacity }
+        Shadow { links: Vec::new(), ends: None, len: 0, capacity: lines(shape) as usize }
     }
 
     /// Whether it holds the line.
@@ -154,6 +169,13 @@ mod tests {
         assert!(cache.holds(10, 0) && cache.holds(12, 1) && cache.holds(13, 8) && !cache.holds(11, 4));
         cache.remove(10, 0);
         assert_eq!(cache.insert(14, 12, 6), None);
+    }
+
+    #[test]
+    fn only_sets_that_more_lines_fall_into_than_they_have_ways_are_overfull() {
+        let is_overfull = overfull(&TWO_WAYS, &[0, 4, 8, 1, 5]);
+        assert!(is_overfull(0) && is_overfull(8) && !is_overfull(1) && !is_overfull(2));
+        assert_eq!(lines(&TWO_WAYS), 8);
     }
 
     #[test]

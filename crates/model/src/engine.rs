@@ -1,24 +1,37 @@
 //! The simulation: events in order of simulated time.
 //!
-//! A worker runs ahead of the earliest event by at most half the shortest fetch: nobody can take a line from it sooner, so
-//! what it does until then is as it would have been. Requests are decided in order of their time.
+//! Requests are decided in the order in which they are made, and take effect later: half a fetch, at least, to take a line
+//! away from whoever has it. So a worker may run ahead of the earliest event by half the shortest fetch (`lookahead`): what
+//! it does until then nobody can have taken from it. It never runs past an event of its own core, whose caches and whose
+//! other threads it shares. Every access to memory is a step's first act, made at the worker's time as it stands: what a
+//! step computes comes before or after, not between.
 
+mod buffer;
+mod caches;
+mod calendar;
 mod core;
 mod locks;
 mod memory;
+mod prices;
+#[cfg(test)]
+mod witness;
 mod worker;
 
 use self::core::Core;
-use crate::cache::Cache;
-use crate::line::{Asked, Line};
+use crate::cache::{self, Cache};
+use crate::chance::Chance;
+use crate::line::{Asked, Crowds, Gone, Line};
 use crate::machine::Machine;
 use crate::script::Scripts;
-use crate::time::{Ps, ps};
+use crate::set::{self, Set};
+use crate::time::{NEVER, Ps, ps};
 use crate::{Modelled, ModelledWorker};
-use plan::{CpuId, OpKind, Program, Topology};
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
-use worker::Worker;
+use calendar::Calendar;
+use plan::{OpKind, Program, Topology};
+use prices::Prices;
+pub(crate) use prices::Way;
+use std::collections::{BTreeMap, VecDeque};
+use worker::{Blocked, Worker};
 
 /// How much is simulated.
 #[derive(Copy, Clone, Debug, PartialEq)]
@@ -49,6 +62,14 @@ pub enum Refusal {
     /// `die`: a process that ends.
     #[error("`die` ends a process, and the model has none")]
     Deaths,
+    /// More cores than the model keeps apart.
+    #[error("the workers stand on {cores} cores; the model knows up to {most}: give the roles fewer workers")]
+    TooManyCores {
+        /// How many.
+        cores: usize,
+        /// How many at most.
+        most: usize,
+    },
 }
 
 /// Simulates `program`, whose workers stand on CPUs of `topology`, on `machine`. The same arguments give the same result,
@@ -64,6 +85,7 @@ pub fn simulate(
     seed: u64,
 ) -> Result<Modelled, Refusal> {
     refuse_unknown(program, topology)?;
+    refuse_too_many(program, topology)?;
     let scripts = Scripts::of(program);
     Ok(Engine::new(&scripts, program, machine, topology, seed).whole(program, limits))
 }
@@ -87,21 +109,27 @@ fn refuse_unknown(program: &Program, topology: &Topology) -> Result<(), Refusal>
     Ok(())
 }
 
-/// Something that happens.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+fn refuse_too_many(program: &Program, topology: &Topology) -> Result<(), Refusal> {
+    let cpus = program.workers.iter().filter_map(|worker| topology.cpu(worker.cpu));
+    let cores = cpus.map(|cpu| cpu.core).collect::<std::collections::BTreeSet<_>>().len();
+    if cores > set::MOST { Err(Refusal::TooManyCores { cores, most: set::MOST }) } else { Ok(()) }
+}
+
+/// Something that happens to a core.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Event {
-    /// A worker goes on, unless it has done so since.
-    Resume { worker: u32, generation: u32 },
-    /// A core asks for a line.
+    /// A worker goes on.
+    Resume { worker: u32 },
+    /// A worker's store buffer can go on.
+    Drain { worker: u32 },
+    /// The core asks for a line.
     Request(Request),
     /// A line is there.
-    Arrive { core: u32, line: u32 },
-    /// A core's store buffers look whether they can go on.
-    Settle { core: u32 },
+    Arrive { line: u32 },
 }
 
 /// What a core asks for, on behalf of which worker, for which word.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
 struct Request {
     core: u32,
     line: u32,
@@ -112,61 +140,6 @@ struct Request {
     is_pair: bool,
 }
 
-/// The machine's figures in picoseconds.
-#[derive(Debug)]
-struct Prices {
-    load: Ps,
-    store: Ps,
-    bump: Ps,
-    atomic: Ps,
-    fence: Ps,
-    pause: Ps,
-    flush: Ps,
-    instruction: f64,
-    syscall: Ps,
-    wake: Ps,
-    second: Ps,
-    last: Ps,
-    memory: Ps,
-    /// By distance.
-    fetch: [Ps; 3],
-    tenure: [Ps; 3],
-    store_buffer: usize,
-    window: u64,
-}
-
-impl Prices {
-    fn of(machine: &Machine) -> Prices {
-        let (costs, caches) = (&machine.costs, &machine.caches);
-        let distances = [machine.distances.cluster, machine.distances.socket, machine.distances.machine];
-        // At least one picosecond each: what takes no time at all would never let time go on.
-        let at_least_one = |ns| ps(ns).max(1);
-        Prices {
-            load: at_least_one(costs.load_ns),
-            store: at_least_one(costs.store_ns),
-            bump: at_least_one(costs.bump_ns),
-            atomic: at_least_one(costs.atomic_ns),
-            fence: at_least_one(costs.fence_ns),
-            pause: at_least_one(costs.pause_ns),
-            flush: at_least_one(costs.flush_ns),
-            instruction: costs.instruction_ns,
-            syscall: at_least_one(costs.syscall_ns),
-            wake: at_least_one(costs.wake_ns),
-            second: ps(caches.l2.ns),
-            last: at_least_one(caches.llc.ns),
-            memory: at_least_one(caches.memory_ns),
-            fetch: distances.map(|d| ps(d.fetch_ns).max(2)),
-            tenure: distances.map(|d| ps(d.tenure_ns)),
-            store_buffer: costs.store_buffer as usize,
-            window: u64::from(costs.window),
-        }
-    }
-
-    fn instructions(&self, count: u32) -> Ps {
-        ps(f64::from(count) * self.instruction)
-    }
-}
-
 struct Engine<'a> {
     scripts: &'a Scripts,
     machine: &'a Machine,
@@ -174,21 +147,29 @@ struct Engine<'a> {
     cores: Vec<Core>,
     /// The last levels, by cluster.
     last_levels: Vec<Cache>,
+    /// The cores of each cluster.
+    clusters: Vec<Set>,
     lines: Vec<Line>,
     /// Each line's other one of its pair, where that was touched.
     pair_of: Vec<Option<u32>>,
     values: Vec<u64>,
     workers: Vec<Worker>,
-    sleepers: Vec<std::collections::VecDeque<u32>>,
-    events: BinaryHeap<Reverse<(Ps, u64, Event)>>,
-    sequence: u64,
-    /// Time of the last event.
+    /// Workers that sleep for a lock, by lock, first come first.
+    sleepers: Vec<VecDeque<u32>>,
+    calendar: Calendar,
+    chance: Chance,
+    /// Time of the last event, or of the last request that was decided without one.
     time: Ps,
-    /// How far a worker may run ahead of it.
+    /// How far a worker may run ahead of the earliest event.
     lookahead: Ps,
+    /// When, or with how many accesses, the present part of the simulation is over.
+    end: Ps,
+    budget: u64,
     accesses: u64,
     /// Counts uses, for replacement.
     uses: u64,
+    #[cfg(test)]
+    witness: Option<Box<witness::Witness>>,
 }
 
 impl<'a> Engine<'a> {
@@ -200,58 +181,68 @@ impl<'a> Engine<'a> {
         seed: u64,
     ) -> Engine<'a> {
         let prices = Prices::of(machine);
+        let has_shadow = scripts.lines.len() as u64 > cache::lines(&machine.caches.l1);
         let mut cores: Vec<Core> = Vec::new();
         let (mut core_of, mut cluster_of) = (BTreeMap::new(), BTreeMap::new());
         let mut workers = Vec::new();
-        for (nth, worker) in program.workers.iter().enumerate() {
-            let cpu = topology.cpu(worker.cpu).copied().unwrap_or(plan::Cpu {
-                id: CpuId(0),
-                core: 0,
-                llc: 0,
-                node: 0,
-                socket: 0,
-                usable: false,
-            });
+        // A worker whose CPU is not there was refused.
+        let stands = |worker: &plan::WorkerProgram| topology.cpu(worker.cpu).map(|cpu| (worker.index, *cpu));
+        for (nth, (index, cpu)) in program.workers.iter().filter_map(stands).enumerate() {
             let next_cluster = cluster_of.len();
             let cluster = *cluster_of.entry(cpu.llc).or_insert(next_cluster);
             let core = *core_of.entry(cpu.core).or_insert_with(|| {
-                cores.push(Core::new(&machine.caches, cluster, cpu.socket));
+                cores.push(Core::new(&machine.caches, has_shadow, cluster, cpu.socket));
                 cores.len() - 1
             });
             cores[core].workers.push(nth as u32);
-            let script = &scripts.workers[nth];
-            workers.push(Worker::new(core, script, seed ^ (u64::from(worker.index.0) << 32), program.locks.len()));
+            let chance = Chance::new(seed ^ ((u64::from(index.0) + 1) << 32));
+            workers.push(Worker::new(core, &scripts.workers[nth], chance, program.locks.len()));
         }
-        let nearest = |a: usize| (0..cores.len()).filter(move |&b| b != a).map(move |b| (a, b));
-        let distances = (0..cores.len()).flat_map(nearest).map(|(a, b)| cores[a].distance(&cores[b]));
-        let lookahead = distances.map(|d| prices.fetch[d] / 2).min().unwrap_or(1_000_000);
+        let clusters = neighbours(&mut cores, cluster_of.len());
+        let nearest = (0..cores.len()).flat_map(|a| (0..cores.len()).filter(move |&b| b != a).map(move |b| (a, b)));
+        let distances = nearest.map(|(a, b)| cores[a].distance(Set::only(b)));
+        // A core alone meets nobody: then any time will do.
+        let lookahead = distances.map(|d| prices.soonest(d)).min().unwrap_or(1_000_000);
         let number_of: BTreeMap<u64, u32> = scripts.lines.iter().zip(0..).map(|(&number, i)| (number, i)).collect();
         Engine {
             scripts,
             machine,
-            lines: scripts.lines.iter().map(|&number| Line::new(number, cores.len())).collect(),
+            lines: lines(scripts, machine, has_shadow),
             pair_of: scripts.lines.iter().map(|number| number_of.get(&(number ^ 1)).copied()).collect(),
-            last_levels: (0..cluster_of.len()).map(|_| Cache::new(&machine.caches.llc)).collect(),
-            values: scripts.words.iter().map(|_| 0).collect(),
-            sleepers: program.locks.iter().map(|_| Default::default()).collect(),
+            last_levels: clusters.iter().map(|_| Cache::new(&machine.caches.llc)).collect(),
+            clusters,
+            values: vec![0; scripts.words],
+            sleepers: program.locks.iter().map(|_| VecDeque::new()).collect(),
+            calendar: Calendar::new(cores.len()),
             workers,
             cores,
             prices,
-            events: BinaryHeap::new(),
-            sequence: 0,
+            chance: Chance::new(seed),
             time: 0,
             lookahead,
+            end: 0,
+            budget: 0,
             accesses: 0,
             uses: 0,
+            #[cfg(test)]
+            witness: None,
         }
     }
 
     /// Warm-up, window, and what they came to.
     fn whole(mut self, program: &Program, limits: Limits) -> Modelled {
+        let opened = self.simulate(limits);
+        self.finish(program, opened)
+    }
+
+    /// Warm-up and window. When the window opened.
+    fn simulate(&mut self, limits: Limits) -> Ps {
         self.begin_locks();
         for worker in 0..self.workers.len() {
             let start = self.workers[worker].start();
-            self.resume(worker, start);
+            if self.starts_with(worker, |after| after == 0) {
+                self.resume(worker, start);
+            }
         }
         let window = ps(limits.window_ns).max(1);
         self.run_until(window / 5, limits.accesses / 5);
@@ -259,42 +250,58 @@ impl<'a> Engine<'a> {
         let before = self.accesses;
         self.workers.iter_mut().for_each(Worker::open);
         self.lines.iter_mut().for_each(|line| line.story.restart());
-        self.run_until(opened.saturating_add(window), before + limits.accesses);
-        self.finish(program, opened)
-    }
-
-    fn run_until(&mut self, end: Ps, accesses: u64) {
-        while self.accesses < accesses {
-            let Some(&Reverse((at, _, event))) = self.events.peek() else { return };
-            if at > end {
-                self.time = end;
-                return;
-            }
-            self.events.pop();
-            self.time = at;
-            match event {
-                Event::Resume { worker, generation } => self.resumed(worker as usize, generation),
-                Event::Request(request) => self.request(request),
-                Event::Arrive { core, line } => self.arrive(core as usize, line),
-                Event::Settle { core } => self.settle_core(core as usize),
+        for worker in 0..self.workers.len() {
+            if self.starts_with(worker, |after| after > 0) {
+                let start = opened.saturating_add(self.scripts.workers[worker].after);
+                self.workers[worker].start_at(start);
+                self.resume(worker, start);
             }
         }
+        self.run_until(opened.saturating_add(window), before.saturating_add(limits.accesses));
+        opened
     }
 
-    fn push(&mut self, at: Ps, event: Event) {
-        self.sequence += 1;
-        self.events.push(Reverse((at.max(self.time), self.sequence, event)));
+    /// Whether a worker has anything to do, and begins at such a time from the window's opening on.
+    fn starts_with(&self, worker: usize, is_it: impl Fn(Ps) -> bool) -> bool {
+        let script = &self.scripts.workers[worker];
+        !script.steps.is_empty() && is_it(script.after)
     }
 
+    /// Everything before `end`, or until that many accesses. Where nothing is to come before, time goes on without.
+    fn run_until(&mut self, end: Ps, accesses: u64) {
+        (self.end, self.budget) = (end, accesses);
+        while self.accesses < accesses && self.calendar.earliest() < end {
+            let Some((at, core, event)) = self.calendar.next() else { break };
+            self.time = at;
+            match event {
+                Event::Resume { worker } => self.resumed(worker as usize),
+                Event::Drain { worker } => self.drained(worker as usize),
+                Event::Request(request) => self.decide(at, request),
+                Event::Arrive { line } => self.arrive(core, line),
+            }
+            #[cfg(test)]
+            self.look();
+        }
+        // Everybody has come so far.
+        self.time = self.calendar.earliest().clamp(self.time, end.max(self.time));
+    }
+
+    /// A worker goes on at `at`, and not when it was to before.
     fn resume(&mut self, worker: usize, at: Ps) {
-        let generation = self.workers[worker].generation;
-        self.push(at, Event::Resume { worker: worker as u32, generation });
+        let me = &mut self.workers[worker];
+        let (core, event) = (me.core, Event::Resume { worker: worker as u32 });
+        if me.resumes_at != NEVER {
+            self.calendar.strike(core, event);
+        }
+        me.resumes_at = at.max(self.time);
+        self.calendar.add(core, me.resumes_at, event);
     }
 
-    /// Until when a worker may run before others have to be heard.
+    /// Until when a core's workers and store buffers may run before others have to be heard.
     #[inline(always)]
-    fn horizon(&self) -> Ps {
-        self.events.peek().map_or(self.time, |Reverse((at, _, _))| *at).saturating_add(self.lookahead)
+    fn horizon(&self, core: usize) -> Ps {
+        let nobody_takes = self.calendar.earliest().saturating_add(self.lookahead);
+        nobody_takes.min(self.calendar.earliest_of(core)).min(self.end)
     }
 
     fn finish(&self, program: &Program, opened: Ps) -> Modelled {
@@ -311,18 +318,48 @@ impl<'a> Engine<'a> {
                 locks,
             }
         };
-        let mut lines: Vec<crate::LineStory> = self
-            .lines
-            .iter()
-            .filter(|line| line.held.iter().any(|held| held.gone != crate::line::Gone::Never || held.state.is_readable()))
-            .map(|line| line.story.finish(line.number, &self.scripts.words, self.workers.len()))
-            .collect();
+        let was_touched =
+            |line: &&Line| line.held.iter().any(|held| held.gone != Gone::Never || held.state.is_readable());
+        let story = |line: &Line| {
+            line.story.finish(line.number, self.scripts.words_beside(line.number), self.workers.len())
+        };
+        let mut lines: Vec<crate::LineStory> = self.lines.iter().filter(was_touched).map(story).collect();
         lines.sort_by_key(|line| line.index);
+        let stands_still = self.calendar.earliest() == NEVER;
+        let waits = |(worker, _): &(&Worker, &plan::WorkerProgram)| stands_still && worker.blocked != Blocked::No;
+        let with_index = || self.workers.iter().zip(&program.workers);
         Modelled {
-            workers: self.workers.iter().zip(&program.workers).map(worker).collect(),
+            workers: with_index().map(worker).collect(),
             lines,
             window_ns: window as f64 / 1e3,
             accesses: self.accesses,
+            stuck: with_index().filter(waits).map(|(_, of)| of.index.0).collect(),
         }
     }
+}
+
+/// Tells cores who is near; the cores of each cluster.
+fn neighbours(cores: &mut [Core], clusters: usize) -> Vec<Set> {
+    let mut in_cluster = vec![Set::EMPTY; clusters];
+    let mut in_socket: BTreeMap<u32, Set> = BTreeMap::new();
+    for (nth, core) in cores.iter().enumerate() {
+        in_cluster[core.cluster].add(nth);
+        in_socket.entry(core.socket).or_default().add(nth);
+    }
+    for core in cores {
+        (core.in_cluster, core.in_socket) = (in_cluster[core.cluster], in_socket[&core.socket]);
+    }
+    in_cluster
+}
+
+fn lines(scripts: &Scripts, machine: &Machine, has_shadow: bool) -> Vec<Line> {
+    let caches = &machine.caches;
+    let overfull = |shape| cache::overfull(shape, &scripts.lines);
+    let (in_first, in_second, in_last) = (overfull(&caches.l1), overfull(&caches.l2), overfull(&caches.llc));
+    let line = |&number: &u64| {
+        let own = has_shadow || in_first(number) || in_second(number);
+        let crowds = Crowds { own, last: in_last(number) };
+        Line::new(number, crowds, scripts.words_beside(number).len())
+    };
+    scripts.lines.iter().map(line).collect()
 }

@@ -7,11 +7,13 @@
 #![forbid(unsafe_code)]
 
 mod cache;
+mod chance;
 mod engine;
 mod line;
 mod machine;
 mod protocol;
 mod script;
+mod set;
 mod story;
 mod tally;
 mod time;
@@ -37,6 +39,9 @@ pub struct Modelled {
     pub window_ns: f64,
     /// Memory accesses simulated, warm-up included.
     pub accesses: u64,
+    /// The workers that wait for ever, by index: nobody was left who could have ended their waits, and the rest of the
+    /// window passed without anything happening. Empty where anybody went on.
+    pub stuck: Vec<u32>,
 }
 
 /// One worker's part of the simulated window.

@@ -189,6 +189,10 @@ pub struct Distance {
     pub fetch_ns: f64,
     /// How long a core keeps a line that it has just been given while another's request waits, nanoseconds.
     pub tenure_ns: f64,
+    /// How far single fetches lie from `fetch_ns`: half of the distance between their quartiles, as a share of it. They
+    /// are drawn alike from twice as far on either side. At most [`Distance::MOST_SPREAD`]; what is beyond is taken for
+    /// that.
+    pub spread: f64,
 }
 
 /// What operations cost that miss nothing, and the core's buffers.
@@ -225,6 +229,14 @@ pub struct Costs {
 const FETCHES_A_TRANSFER: f64 = 1.5;
 
 impl Distance {
+    /// The spread of a distance of which only a median is known. Without any, workers whose loops are equally long fall into
+    /// a pattern that no machine keeps to. Published core-to-core tables show a few percent between rounds of one pair
+    /// (`core-to-core-latency` prints ± 0.1 to 1.5 ns on 20 to 60 ns); what is chosen in this range changes little.
+    pub const USUAL_SPREAD: f64 = 0.03;
+
+    /// More than this leaves no fetch that is surely longer than nothing: half a fetch is what others can count on.
+    pub const MOST_SPREAD: f64 = 0.25;
+
     /// From what the two probes of a run measured: one way of a line thrown to and fro, and a pass of two CPUs that count
     /// up words of one line, where a pass alone takes `bump_ns`; nanoseconds all.
     ///
@@ -235,6 +247,13 @@ impl Distance {
         let passes_lost = contended_ns / bump_ns - 2.0;
         let tenure_ns = if passes_lost > 0.0 { fetch_ns / passes_lost } else { f64::INFINITY };
         // A tenure beyond many fetches is none that the probe resolves: then the line hardly moves.
-        Distance { fetch_ns, tenure_ns: tenure_ns.min(100.0 * fetch_ns) }
+        Distance { fetch_ns, tenure_ns: tenure_ns.min(100.0 * fetch_ns), spread: Distance::USUAL_SPREAD }
+    }
+
+    /// The same with the spread that the quartiles of the line-transfer probe show; nanoseconds all. As it is where the
+    /// median is nothing.
+    pub fn with_quartiles(self, lower_ns: f64, median_ns: f64, upper_ns: f64) -> Distance {
+        let spread = (upper_ns - lower_ns) / 2.0 / median_ns;
+        if spread.is_finite() { Distance { spread: spread.clamp(0.0, Distance::MOST_SPREAD), ..self } } else { self }
     }
 }

@@ -101,8 +101,8 @@ impl Protocol {
         }
     }
 
-    /// A write by another core: every other copy ends, the writer's is [`State::Modified`]. Whether what the copy held
-    /// travels to the writer dirty, without a write-back.
+    /// A write by another core: every other copy ends, the writer's is [`State::Modified`]. Whether what the supplying copy
+    /// held travels to the writer dirty; none of the three writes it back on the way.
     pub fn write(self, holder: State) -> bool {
         holder.is_dirty()
     }

@@ -2,7 +2,7 @@
 
 use crate::time::{Ps, ps};
 use plan::{AccessKind, Address, CACHE_LINE_BYTES, LINE_PAIR_BYTES, LockKind, OpKind, Program, WorkerProgram};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// A word: its line and itself, by index.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -11,11 +11,20 @@ pub(crate) struct Place {
     pub(crate) word: u32,
 }
 
+/// What an access touches: a word, and where that straddles two lines its rest in the second one, which is an access of its
+/// own.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Target {
+    pub(crate) place: Place,
+    pub(crate) rest: Option<Place>,
+}
+
 /// Where an operation touches memory.
 #[derive(Clone, Debug)]
 pub(crate) enum Where {
     Fixed(Place),
-    Any(Vec<Place>),
+    Split(Target),
+    Any(Vec<Target>),
 }
 
 /// How an atomic read-modify-write makes the new value.
@@ -69,6 +78,8 @@ pub(crate) struct Step {
 pub(crate) struct Script {
     pub(crate) steps: Vec<Step>,
     pub(crate) period: Option<Ps>,
+    /// How long after the window's opening it begins.
+    pub(crate) after: Ps,
 }
 
 /// A lock's words.
@@ -98,8 +109,19 @@ pub(crate) struct Scripts {
     pub(crate) locks: Vec<LockWords>,
     /// Each line's number: its offset in lines.
     pub(crate) lines: Vec<u64>,
-    /// Each word's offset.
-    pub(crate) words: Vec<u64>,
+    /// How many words there are.
+    pub(crate) words: usize,
+    /// Each word's place among those of its line pair, by word.
+    pub(crate) nth_in_pair: Vec<u16>,
+    /// Offsets of the words of a line pair, ascending, by the pair's number.
+    pub(crate) pairs: BTreeMap<u64, Vec<u64>>,
+}
+
+impl Scripts {
+    /// Offsets of the words in a line's pair.
+    pub(crate) fn words_beside(&self, number: u64) -> &[u64] {
+        self.pairs.get(&(number * CACHE_LINE_BYTES / LINE_PAIR_BYTES)).map_or(&[], Vec::as_slice)
+    }
 }
 
 /// Gives lines and words their indices as they come.
@@ -125,11 +147,30 @@ impl Interner {
         Place { line, word }
     }
 
-    fn at(&mut self, address: &Address) -> Where {
+    /// `bytes` from an offset on. Nothing is wider than a line.
+    fn target(&mut self, offset: u64, bytes: u64) -> Target {
+        let next_line = offset / CACHE_LINE_BYTES * CACHE_LINE_BYTES + CACHE_LINE_BYTES;
+        let place = self.place(offset);
+        Target { place, rest: (offset + bytes > next_line).then(|| self.place(next_line)) }
+    }
+
+    fn at(&mut self, address: &Address, bytes: u64) -> Where {
         match address {
-            Address::Fixed(offset) => Where::Fixed(self.place(*offset)),
-            Address::Any(offsets) => Where::Any(offsets.iter().map(|&offset| self.place(offset)).collect()),
+            Address::Fixed(offset) => match self.target(*offset, bytes) {
+                Target { place, rest: None } => Where::Fixed(place),
+                split => Where::Split(split),
+            },
+            Address::Any(offsets) => Where::Any(offsets.iter().map(|&offset| self.target(offset, bytes)).collect()),
         }
+    }
+
+    fn finish(self, workers: Vec<Script>, locks: Vec<LockWords>) -> Scripts {
+        let mut pairs: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
+        self.words.iter().for_each(|offset| pairs.entry(offset / LINE_PAIR_BYTES).or_default().push(*offset));
+        pairs.values_mut().for_each(|offsets| offsets.sort_unstable());
+        let nth = |offset: &u64| pairs[&(offset / LINE_PAIR_BYTES)].partition_point(|before| before < offset) as u16;
+        let nth_in_pair = self.words.iter().map(nth).collect();
+        Scripts { workers, locks, lines: self.lines, words: self.words.len(), nth_in_pair, pairs }
     }
 }
 
@@ -139,7 +180,7 @@ impl Scripts {
         let mut interner = Interner::default();
         let locks = locks(program, &mut interner);
         let workers = program.workers.iter().map(|worker| script(worker, &mut interner)).collect();
-        Scripts { workers, locks, lines: interner.lines, words: interner.words }
+        interner.finish(workers, locks)
     }
 }
 
@@ -176,8 +217,8 @@ fn script(worker: &WorkerProgram, interner: &mut Interner) -> Script {
     };
     let mut step = |(index, op): (usize, &plan::Op)| {
         let what = match &op.kind {
-            OpKind::Access { kind, at, .. } => {
-                let at = interner.at(at);
+            OpKind::Access { kind, at, width } => {
+                let at = interner.at(at, width.bytes());
                 match kind {
                     AccessKind::Load => Do::Load(at),
                     AccessKind::Store => Do::Store(at),
@@ -189,11 +230,11 @@ fn script(worker: &WorkerProgram, interner: &mut Interner) -> Script {
             }
             OpKind::Post { at, .. } => Do::Post(interner.place(*at)),
             OpKind::Wait { at, .. } => Do::Wait(interner.place(*at)),
-            OpKind::Flush { at } => Do::Flush(interner.at(at)),
+            OpKind::Flush { at } => Do::Flush(interner.at(at, 1)),
             OpKind::Lock { lock, shared, timeout } => Do::Lock {
                 lock: *lock,
                 shared: *shared,
-                timeout: timeout.map(|t| t.0 * 1_000),
+                timeout: timeout.map(|t| ps(t.0 as f64)),
                 behind: release_of(index, *lock),
             },
             OpKind::Unlock { lock, shared } => {
@@ -209,5 +250,5 @@ fn script(worker: &WorkerProgram, interner: &mut Interner) -> Script {
         Step { every: op.every, what }
     };
     let steps = ops.iter().enumerate().map(&mut step).collect();
-    Script { steps, period: worker.period.map(|p| ps(p.0 as f64)) }
+    Script { steps, period: worker.period.map(|p| ps(p.0 as f64)), after: ps(worker.after.0 as f64) }
 }

@@ -4,7 +4,7 @@ use std::ops::Sub;
 
 macro_rules! tally {
     ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
-        /// Counts of one worker. Each miss of the first level is one of cold, capacity, conflict and coherence.
+        /// Counts of one worker. Each miss of the first level is one of cold, capacity, conflict, coherence and upgrade.
         #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
         pub struct Tally { $($(#[$doc])* pub $name: u64,)* }
 
@@ -33,7 +33,8 @@ tally! {
     l1d_stores,
     /// Writes that had to ask for the line: it was absent, or shared.
     l1d_store_misses,
-    /// Requests that went beyond the second level: to the last level, another core or memory.
+    /// Requests for content that went beyond the second level: to the last level, another core or memory. Upgrades, which
+    /// have the content, are none.
     llc_loads,
     /// Of these, those that the cluster, its last level and its cores, could not serve.
     llc_load_misses,
@@ -43,9 +44,9 @@ tally! {
     capacity_misses,
     /// Misses of lines that it lost because their set was full.
     conflict_misses,
-    /// Misses of lines that another core's write, or need, took away; upgrades are none of them.
+    /// Misses of lines that another core's write, or need, took away, or a flush; upgrades are none of them.
     coherence_misses,
-    /// Requests that found the line modified in another core.
+    /// Requests that found the line modified in another core: dirty, whether that had shared it or not.
     modified_line_hits,
     /// Writes that found this core's own copy shared.
     upgrades,
@@ -55,6 +56,8 @@ tally! {
     invalidations_received,
     /// Lines fetched because their neighbour was.
     pair_fetches,
+    /// Modified lines that this core wrote back: it needed the room, another core read them, or they were flushed.
+    write_backs,
 }
 
 /// One worker's dealings with one lock.

@@ -1,10 +1,11 @@
 //! Locks by their algorithms, access by access; `docs/locks.md` describes each, `shm-layout` has them in earnest.
 //!
-//! An acquisition or release is gone through in phases: where it has to wait, it is called again in the phase it left.
+//! An acquisition or release is gone through in phases, each with one access at its beginning: where it has to wait, it is
+//! called again in the phase it left.
 
 use super::Engine;
-use super::worker::{Blocked, Goes};
-use crate::script::LockWords;
+use super::worker::{Blocked, Cost};
+use crate::script::{LockWords, Place};
 use crate::time::{NEVER, Ps};
 use plan::LockKind;
 
@@ -25,8 +26,18 @@ pub(super) enum Phase {
     Mark,
     /// In the kernel, about to sleep.
     Check,
-    /// The kernel has handed it over, or was told that the time is up.
+    /// In the kernel's queue; what wakes it without having handed the lock over is its timeout.
+    InKernel,
+    /// The kernel has handed it over.
     Handed,
+    /// It owns the lock and is about to say so in the owner record.
+    Noting,
+    /// A line has been flushed.
+    Flushed,
+    /// Its node's first word is written, not yet that it waits.
+    Waiting,
+    /// Behind a node in a queue that does not know of it yet.
+    Behind(u64),
     /// With a number, or in a queue behind a node.
     Queued(u64),
     /// An owner waits for its successor to name itself.
@@ -92,13 +103,16 @@ impl Engine<'_> {
     /// A `lock` or `rlock`, or the rest of one.
     pub(super) fn acquire(&mut self, worker: usize, lock: u32, shared: bool, timeout: Option<Ps>) -> Acquisition {
         let words = &self.scripts.locks[lock as usize];
-        if self.workers[worker].phase == Phase::Idle {
-            let cost = self.prices.instructions(instructions(words.kind).0);
-            self.spend(worker, cost, instructions(words.kind).0.into());
-            let me = &mut self.workers[worker];
-            (me.phase, me.wait_since, me.deadline) = (Phase::Try, None, NEVER);
-        }
         let shared = shared && words.kind.shares_readers();
+        match self.workers[worker].phase {
+            Phase::Idle => {
+                let me = &mut self.workers[worker];
+                (me.wait_since, me.deadline) = (None, NEVER);
+                return self.begins(worker, instructions(words.kind).0);
+            }
+            Phase::Noting => return self.note_owner(worker, words),
+            _ => {}
+        }
         let came_to = match words.kind {
             LockKind::Tas | LockKind::Ttas | LockKind::PthreadSpin => self.acquire_flag(worker, lock, words, timeout),
             LockKind::Ticket => self.acquire_ticket(worker, lock, words),
@@ -111,30 +125,57 @@ impl Engine<'_> {
             _ => self.acquire_futex(worker, lock, words, timeout),
         };
         match came_to {
-            Owned => self.note_owner(worker, lock, words, shared),
+            Owned => self.note_acquisition(worker, lock, shared),
             Jumps => {
                 self.workers[worker].locks[lock as usize].timeouts += 1;
                 self.workers[worker].phase = Phase::Idle;
+                Jumps
             }
-            GoesOn | Waits => {}
+            GoesOn | Waits => came_to,
+        }
+    }
+
+    /// The instructions around the accesses come first.
+    fn begins(&mut self, worker: usize, count: u32) -> Acquisition {
+        let cost = self.prices.instructions(count);
+        let me = &mut self.workers[worker];
+        me.spend(cost, count.into());
+        me.phase = Phase::Try;
+        GoesOn
+    }
+
+    fn note_acquisition(&mut self, worker: usize, lock: u32, shared: bool) -> Acquisition {
+        #[cfg(test)]
+        self.witness_acquisition(worker, lock, shared);
+        let me = &mut self.workers[worker];
+        let waited = me.wait_since.map_or(0, |since| me.now - since);
+        let tally = &mut me.locks[lock as usize];
+        tally.acquisitions += u64::from(!std::mem::take(&mut me.reads_again));
+        tally.waited_ps += waited;
+        if shared {
+            me.phase = Phase::Idle;
+            return Owned;
+        }
+        self.goes_to(worker, Phase::Noting)
+    }
+
+    /// The owner record, on the lock's own line: read, and written anew whoever owned it last, since it counts.
+    fn note_owner(&mut self, worker: usize, words: &LockWords) -> Acquisition {
+        let came_to = self.buffers(worker, |engine| engine.bump(worker, words.owner));
+        if came_to == Owned {
+            self.workers[worker].phase = Phase::Idle;
         }
         came_to
     }
 
-    fn note_owner(&mut self, worker: usize, lock: u32, words: &LockWords, shared: bool) {
-        let me = &mut self.workers[worker];
-        me.phase = Phase::Idle;
-        let waited = me.wait_since.map_or(0, |since| me.now - since);
-        let tally = &mut me.locks[lock as usize];
-        tally.acquisitions += 1;
-        tally.waited_ps += waited;
-        if !shared {
-            self.load(worker, words.owner);
-            let mark = worker as u64 + 1;
-            if self.values[words.owner.word as usize] != mark {
-                self.put(worker, words.owner, mark);
-            }
-        }
+    /// An access that could not be made: the worker waits, or tries again at once.
+    fn short(&self, worker: usize) -> Acquisition {
+        if self.is_waiting(worker) { Waits } else { GoesOn }
+    }
+
+    /// In the kernel: what a system call takes.
+    fn calls_kernel(&mut self, worker: usize) {
+        self.workers[worker].spend(self.prices.syscall, self.prices.window);
     }
 
     /// The first attempt has failed; later calls change nothing.
@@ -166,7 +207,7 @@ impl Engine<'_> {
     fn acquire_flag(&mut self, worker: usize, lock: u32, words: &LockWords, timeout: Option<Ps>) -> Acquisition {
         match self.workers[worker].phase {
             Phase::Look(lost) => {
-                let Some(value) = self.read(worker, words.state) else { return Waits };
+                let Some(value) = self.read(worker, words.state) else { return self.short(worker) };
                 match value {
                     FREE => self.goes_to(worker, Phase::TryAgain(lost)),
                     _ if self.is_over(worker) => Jumps,
@@ -174,7 +215,7 @@ impl Engine<'_> {
                 }
             }
             phase => {
-                let Some(before) = self.modify(worker, words.state, |_| HELD) else { return Waits };
+                let Some(before) = self.modify(worker, words.state, |_| HELD) else { return self.short(worker) };
                 if before == FREE {
                     return Owned;
                 }
@@ -185,7 +226,7 @@ impl Engine<'_> {
                 let lost = if let Phase::TryAgain(lost) = phase { lost + 1 } else { 0 };
                 if words.kind == LockKind::Ttas && lost > 0 {
                     let hints = (BACKOFF.0 << (lost - 1).min(8)).min(BACKOFF.1);
-                    self.spend(worker, hints * self.prices.pause, hints);
+                    self.workers[worker].spend(hints * self.prices.pause, hints);
                 }
                 match words.kind {
                     LockKind::Tas => GoesOn,
@@ -197,10 +238,14 @@ impl Engine<'_> {
 
     fn acquire_ticket(&mut self, worker: usize, lock: u32, words: &LockWords) -> Acquisition {
         let Phase::Queued(number) = self.workers[worker].phase else {
-            let Some(number) = self.modify(worker, words.state, |next| next.wrapping_add(1)) else { return Waits };
+            let Some(number) = self.modify(worker, words.state, |next| next.wrapping_add(1)) else {
+                return self.short(worker);
+            };
+            #[cfg(test)]
+            self.witness_queued(worker, lock);
             return self.goes_to(worker, Phase::Queued(number));
         };
-        let Some(served) = self.read(worker, words.serving) else { return Waits };
+        let Some(served) = self.read(worker, words.serving) else { return self.short(worker) };
         if served == number {
             return Owned;
         }
@@ -213,24 +258,24 @@ impl Engine<'_> {
         let (waits, next) = words.nodes[worker];
         match self.workers[worker].phase {
             Phase::Queued(_) => {
-                let Some(value) = self.read(worker, waits) else { return Waits };
+                let Some(value) = self.read(worker, waits) else { return self.short(worker) };
                 if value == 0 { Owned } else { self.looks(worker, waits.line) }
             }
             Phase::TryAgain(_) => {
-                let Some(before) = self.modify(worker, words.state, |_| me) else { return Waits };
+                let Some(before) = self.modify(worker, words.state, |_| me) else { return self.short(worker) };
+                #[cfg(test)]
+                self.witness_queued(worker, lock);
                 if before == 0 {
                     return Owned;
                 }
                 self.failed(worker, lock, None);
-                let (_, its_next) = words.nodes[before as usize - 1];
-                self.put(worker, its_next, me);
-                self.goes_to(worker, Phase::Queued(before))
+                self.goes_to(worker, Phase::Behind(before))
             }
-            _ => {
-                self.put(worker, next, 0);
-                self.put(worker, waits, 1);
-                self.goes_to(worker, Phase::TryAgain(0))
+            Phase::Behind(before) => {
+                self.writes(worker, words.nodes[before as usize - 1].1, me, Phase::Queued(before))
             }
+            Phase::Waiting => self.writes(worker, waits, 1, Phase::TryAgain(0)),
+            _ => self.writes(worker, next, 0, Phase::Waiting),
         }
     }
 
@@ -239,7 +284,7 @@ impl Engine<'_> {
         match self.workers[worker].phase {
             Phase::Queued(before) => {
                 let (taken, _) = words.nodes[before as usize];
-                let Some(value) = self.read(worker, taken) else { return Waits };
+                let Some(value) = self.read(worker, taken) else { return self.short(worker) };
                 if value == 0 {
                     return Owned;
                 }
@@ -247,14 +292,13 @@ impl Engine<'_> {
                 self.looks(worker, taken.line)
             }
             Phase::TryAgain(_) => {
-                let Some(before) = self.modify(worker, words.state, |_| mine) else { return Waits };
+                let Some(before) = self.modify(worker, words.state, |_| mine) else { return self.short(worker) };
+                #[cfg(test)]
+                self.witness_queued(worker, lock);
                 self.workers[worker].kept[lock as usize] = mine | before << 32;
                 self.goes_to(worker, Phase::Queued(before))
             }
-            _ => {
-                self.put(worker, words.nodes[mine as usize].0, 1);
-                self.goes_to(worker, Phase::TryAgain(0))
-            }
+            _ => self.writes(worker, words.nodes[mine as usize].0, 1, Phase::TryAgain(0)),
         }
     }
 
@@ -269,7 +313,7 @@ impl Engine<'_> {
         let is_even = |value: u64| value.is_multiple_of(2);
         let looking = matches!(self.workers[worker].phase, Phase::Look(_));
         if shared || looking {
-            let Some(value) = self.read(worker, words.state) else { return Waits };
+            let Some(value) = self.read(worker, words.state) else { return self.short(worker) };
             if !is_even(value) {
                 self.failed(worker, lock, timeout);
                 return if self.is_over(worker) { Jumps } else { self.looks(worker, words.state.line) };
@@ -281,7 +325,7 @@ impl Engine<'_> {
             return self.goes_to(worker, Phase::TryAgain(0));
         }
         let once_more = |value: u64| if is_even(value) { value + 1 } else { value };
-        let Some(before) = self.modify(worker, words.state, once_more) else { return Waits };
+        let Some(before) = self.modify(worker, words.state, once_more) else { return self.short(worker) };
         if is_even(before) {
             return Owned;
         }
@@ -293,7 +337,7 @@ impl Engine<'_> {
     fn acquire_futex(&mut self, worker: usize, lock: u32, words: &LockWords, timeout: Option<Ps>) -> Acquisition {
         match self.workers[worker].phase {
             Phase::Look(_) => {
-                let Some(value) = self.read(worker, words.state) else { return Waits };
+                let Some(value) = self.read(worker, words.state) else { return self.short(worker) };
                 let spent = self.workers[worker].now >= self.workers[worker].give_up_spinning;
                 match value {
                     FREE => self.goes_to(worker, Phase::TryAgain(0)),
@@ -306,24 +350,24 @@ impl Engine<'_> {
                 }
             }
             Phase::Mark => {
-                let Some(before) = self.modify(worker, words.state, |_| SLEPT_FOR) else { return Waits };
+                let Some(before) = self.modify(worker, words.state, |_| SLEPT_FOR) else { return self.short(worker) };
                 match before {
                     FREE => Owned,
                     _ if self.is_over(worker) => Jumps,
                     _ => {
-                        self.spend(worker, self.prices.syscall, self.prices.window);
+                        self.calls_kernel(worker);
                         self.goes_to(worker, Phase::Check)
                     }
                 }
             }
             Phase::Check => {
-                let Some(value) = self.read(worker, words.state) else { return Waits };
+                let Some(value) = self.read(worker, words.state) else { return self.short(worker) };
                 self.workers[worker].phase = Phase::Mark;
                 if value == SLEPT_FOR { self.sleep(worker, lock) } else { GoesOn }
             }
             _ => {
                 let try_once = |value| if value == FREE { HELD } else { value };
-                let Some(before) = self.modify(worker, words.state, try_once) else { return Waits };
+                let Some(before) = self.modify(worker, words.state, try_once) else { return self.short(worker) };
                 if before == FREE {
                     return Owned;
                 }
@@ -350,8 +394,10 @@ impl Engine<'_> {
     ) -> Acquisition {
         let is_pi = words.kind == LockKind::PthreadPi;
         let phase = self.workers[worker].phase;
-        if phase == Phase::Handed && is_pi {
-            return if self.is_over(worker) { Jumps } else { Owned };
+        match phase {
+            Phase::Handed => return Owned,
+            Phase::InKernel => return Jumps,
+            _ => {}
         }
         let in_kernel = phase == Phase::Check;
         let update = |value: u64| match (shared, value) {
@@ -360,7 +406,7 @@ impl Engine<'_> {
             (_, value) if is_pi && in_kernel => value.max(SLEPT_FOR),
             (_, value) => value,
         };
-        let Some(before) = self.modify(worker, words.state, update) else { return Waits };
+        let Some(before) = self.modify(worker, words.state, update) else { return self.short(worker) };
         if before == FREE || (shared && before.is_multiple_of(READER)) {
             return Owned;
         }
@@ -369,10 +415,10 @@ impl Engine<'_> {
             return Jumps;
         }
         if !in_kernel {
-            self.spend(worker, self.prices.syscall, self.prices.window);
+            self.calls_kernel(worker);
             return self.goes_to(worker, Phase::Check);
         }
-        self.workers[worker].phase = if is_pi { Phase::Handed } else { Phase::Try };
+        self.workers[worker].phase = if is_pi { Phase::InKernel } else { Phase::Try };
         self.sleep(worker, lock)
     }
 
@@ -387,11 +433,15 @@ impl Engine<'_> {
         Waits
     }
 
-    /// Wakes the first sleeper; whether there was one.
+    /// Wakes the first sleeper, which then times out no more; whether there was one.
     fn wake(&mut self, worker: usize, lock: u32) -> bool {
         let Some(sleeper) = self.sleepers[lock as usize].pop_front() else { return false };
-        let at = self.workers[worker].now + self.prices.wake;
-        self.resume(sleeper as usize, at);
+        let at = self.workers[worker].now.saturating_add(self.prices.wake);
+        let sleeper = sleeper as usize;
+        if self.workers[sleeper].phase == Phase::InKernel {
+            self.workers[sleeper].phase = Phase::Handed;
+        }
+        self.resume(sleeper, at);
         true
     }
 
@@ -399,9 +449,9 @@ impl Engine<'_> {
     pub(super) fn release(&mut self, worker: usize, lock: u32, shared: bool) -> Acquisition {
         let words = &self.scripts.locks[lock as usize];
         if self.workers[worker].phase == Phase::Idle {
-            let cost = self.prices.instructions(instructions(words.kind).1);
-            self.spend(worker, cost, instructions(words.kind).1.into());
-            self.workers[worker].phase = Phase::Try;
+            #[cfg(test)]
+            self.witness_release(worker, lock);
+            return self.begins(worker, instructions(words.kind).1);
         }
         let shared = shared && words.kind.shares_readers();
         let came_to = match words.kind {
@@ -434,23 +484,42 @@ impl Engine<'_> {
     }
 
     /// A plain store that others wait for.
-    fn publish(&mut self, worker: usize, place: crate::script::Place, value: u64) -> Acquisition {
-        if self.store(worker, place, value) == Goes::On { Owned } else { Waits }
+    fn publish(&mut self, worker: usize, place: Place, value: u64) -> Acquisition {
+        self.buffers(worker, |engine| engine.store(worker, place, value))
+    }
+
+    /// An access that ends in the store buffer, which may have to wait for room there.
+    fn buffers(&mut self, worker: usize, access: impl FnOnce(&mut Self) -> Cost) -> Acquisition {
+        if self.workers[worker].buffer.len() < self.prices.store_buffer {
+            let cost = access(self);
+            self.workers[worker].spend(cost.time, cost.instructions);
+            return Owned;
+        }
+        self.wait_for_buffer(worker, self.prices.store_buffer - 1, Blocked::Room);
+        self.short(worker)
+    }
+
+    /// A plain store, and the phase after it.
+    fn writes(&mut self, worker: usize, place: Place, value: u64, then: Phase) -> Acquisition {
+        match self.publish(worker, place, value) {
+            Owned => self.goes_to(worker, then),
+            short => short,
+        }
     }
 
     fn release_reader(&mut self, worker: usize, lock: u32, words: &LockWords) -> Acquisition {
-        let Some(value) = self.read(worker, words.state) else { return Waits };
+        let Some(value) = self.read(worker, words.state) else { return self.short(worker) };
         if value == self.workers[worker].kept[lock as usize] {
             return Owned;
         }
-        self.workers[worker].locks[lock as usize].acquisitions -= 1; // its next one is the same one
+        self.workers[worker].reads_again = true;
         Jumps
     }
 
     fn release_mcs(&mut self, worker: usize, words: &LockWords) -> Acquisition {
         let me = worker as u64 + 1;
         let (_, next) = words.nodes[worker];
-        let Some(successor) = self.read(worker, next) else { return Waits };
+        let Some(successor) = self.read(worker, next) else { return self.short(worker) };
         if successor != 0 {
             let (its_waits, _) = words.nodes[successor as usize - 1];
             return self.publish(worker, its_waits, 0);
@@ -460,21 +529,26 @@ impl Engine<'_> {
             return Waits;
         }
         let leave = |tail| if tail == me { 0 } else { tail };
-        let Some(before) = self.modify(worker, words.state, leave) else { return Waits };
+        let Some(before) = self.modify(worker, words.state, leave) else { return self.short(worker) };
         if before == me { Owned } else { self.goes_to(worker, Phase::Successor) }
     }
 
     fn release_futex(&mut self, worker: usize, lock: u32, words: &LockWords) -> Acquisition {
         let hands_over = words.kind == LockKind::PthreadPi && !self.sleepers[lock as usize].is_empty();
         if hands_over {
-            // The kernel gives it to the first of the sleepers; the word keeps saying that it is held.
-            self.spend(worker, self.prices.syscall, self.prices.window);
+            // The kernel gives it to the first of the sleepers; the word keeps saying that it is held. Its own atomics drain
+            // the buffer.
+            if !self.workers[worker].buffer.is_empty() {
+                self.wait_for_buffer(worker, 0, Blocked::Drained);
+                return self.short(worker);
+            }
+            self.calls_kernel(worker);
             self.wake(worker, lock);
             return Owned;
         }
-        let Some(before) = self.modify(worker, words.state, |_| FREE) else { return Waits };
+        let Some(before) = self.modify(worker, words.state, |_| FREE) else { return self.short(worker) };
         if before == SLEPT_FOR {
-            self.spend(worker, self.prices.syscall, self.prices.window);
+            self.calls_kernel(worker);
             self.wake(worker, lock);
         }
         Owned
@@ -482,11 +556,11 @@ impl Engine<'_> {
 
     fn release_rwlock(&mut self, worker: usize, lock: u32, words: &LockWords, shared: bool) -> Acquisition {
         let Some(before) = self.modify(worker, words.state, |value| if shared { value - READER } else { FREE }) else {
-            return Waits;
+            return self.short(worker);
         };
         let is_free = !shared || before == READER;
         if is_free && !self.sleepers[lock as usize].is_empty() {
-            self.spend(worker, self.prices.syscall, self.prices.window);
+            self.calls_kernel(worker);
             while self.wake(worker, lock) {}
         }
         Owned

@@ -1,200 +1,284 @@
 //! What cores ask of each other, and what comes of it.
+//!
+//! A request takes half a fetch to the cores that it concerns, waits there until the line's last transfer and, where it is
+//! another core's to write, that core's tenure are over; the answer takes the other half. A read that no core supplies waits only for
+//! the line's last writing to end.
 
-use super::{Engine, Event, Request};
-use crate::line::{Asked, Gone, Level};
+use super::{Engine, Event, Request, Way};
+use crate::line::{Asked, Clean, Gone, Held};
 use crate::protocol::State;
+use crate::script::Place;
+use crate::set::Set;
 use crate::time::{NEVER, Ps};
 
-/// Where a line came from.
+/// Where a line's content comes from.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-enum From {
+pub(super) enum Source {
     /// Another core, or another cluster's last level, at this distance.
     Afar(usize),
     /// The cluster's last level.
     LastLevel,
     /// Memory.
     Memory,
-    /// Nowhere: the core had the content already.
+    /// Nowhere: the core has it already.
     Here,
 }
 
 impl Engine<'_> {
-    /// Asks for a line unless that, or more, was asked for already.
-    pub(super) fn ask(&mut self, worker: usize, line: u32, word: u32, want: Asked, at: Ps) {
+    /// Asks for a line, unless something was asked for already: then what comes is looked at anew when it comes. Whether
+    /// this was asked.
+    pub(super) fn ask(&mut self, worker: usize, place: Place, want: Asked, at: Ps) -> bool {
         let core = self.workers[worker].core;
-        let held = &mut self.lines[line as usize].held[core];
+        let (cores, line) = (self.cores.len(), &mut self.lines[place.line as usize]);
+        if line.held.is_empty() {
+            line.held = vec![Held::NONE; cores];
+        }
+        let held = &mut line.held[core];
         if held.asked != Asked::Nothing {
-            return; // what arrives is looked at anew
+            return false;
         }
         held.asked = want;
-        let request =
-            Request { core: core as u32, line, want, worker: worker as u32, word, is_pair: false };
-        self.push(at, Event::Request(request));
+        let (core, worker) = (core as u32, worker as u32);
+        let request = Request { core, line: place.line, want, worker, word: place.word, is_pair: false };
+        // Nobody can ask before: it may be decided at once.
+        if at < self.calendar.earliest() {
+            self.decide(at, request);
+        } else {
+            self.calendar.add(core as usize, at, Event::Request(request));
+        }
+        true
     }
 
     /// Decides a request: from where the line comes, when it leaves there and when it is here.
-    pub(super) fn request(&mut self, request: Request) {
+    pub(super) fn decide(&mut self, at: Ps, request: Request) {
+        self.time = self.time.max(at);
         let (core, line) = (request.core as usize, request.line as usize);
-        let held = self.lines[line].held[core];
-        let has_it = match request.want {
-            Asked::Ownership => held.state.is_writable(),
-            Asked::Copy | Asked::Nothing => held.state.is_readable(),
-        };
-        if has_it {
-            let at = self.time.max(held.from);
-            return self.push(at, Event::Arrive { core: request.core, line: request.line });
-        }
-        self.classify(&request);
+        let state = self.lines[line].held[core].state;
+        debug_assert!(!state.is_writable() || request.want == Asked::Flush, "asked for what it has: {request:?}");
         let arrives = match request.want {
-            Asked::Ownership => self.take(&request),
-            Asked::Copy | Asked::Nothing => self.copy(&request),
+            Asked::Ownership => self.take(at, &request),
+            Asked::Flush => self.flush(at, &request),
+            Asked::Copy | Asked::Nothing => self.copy(at, &request),
         };
-        self.push(arrives, Event::Arrive { core: request.core, line: request.line });
-        if self.machine.caches.fetches_pairs && !request.is_pair {
-            self.fetch_pair(&request);
+        self.calendar.add(core, arrives, Event::Arrive { line: request.line });
+        if self.machine.caches.fetches_pairs && !request.is_pair && !state.is_readable() && request.want != Asked::Flush {
+            self.fetch_pair(at, &request);
         }
+        #[cfg(test)]
+        self.look();
     }
 
     /// Gives ownership; every other copy ends. When the line is here.
-    fn take(&mut self, request: &Request) -> Ps {
-        let (core, line) = (request.core as usize, request.line as usize);
-        let mine = self.lines[line].held[core].state;
-        let others: Vec<usize> = self.lines[line].others(core).collect();
-        let supplier = self.lines[line].supplier();
-        let (from, arrives) = if others.is_empty() {
-            let from = if mine.is_readable() { From::LastLevel } else { self.beyond(core, line) };
-            let cost = self.cost(from);
-            (if mine.is_readable() { From::Here } else { from }, self.time.max(self.lines[line].busy_until) + cost)
+    fn take(&mut self, at: Ps, request: &Request) -> Ps {
+        let (core, l) = (request.core as usize, request.line as usize);
+        self.classify(request);
+        let line = &self.lines[l];
+        let (others, is_upgrade) = (line.copies.without(Set::only(core)), line.held[core].state.is_readable());
+        let (source, arrives) = if others.is_empty() {
+            let source = if is_upgrade { Source::Here } else { self.beyond(core, l) };
+            (source, at.max(self.lines[l].busy_until) + self.cost(source, l))
         } else {
-            let distance = others.iter().map(|&other| self.cores[core].distance(&self.cores[other])).max().unwrap_or(0);
-            let fetch = self.prices.fetch[distance];
-            let mut leaves = (self.time + fetch / 2).max(self.lines[line].busy_until + 1);
-            for &other in &others {
-                let held = &self.lines[line].held[other];
-                if held.state.is_writable() {
-                    let tenure = self.prices.tenure[self.cores[core].distance(&self.cores[other])].max(1);
-                    leaves = leaves.max(held.from.saturating_add(tenure));
-                }
-            }
-            self.note_transfer(request, supplier.filter(|&s| s != core), others.len() as u64);
-            for other in others {
-                self.end_copy(other, line, leaves, Gone::Taken);
-            }
-            let from = if mine.is_readable() { From::Here } else { From::Afar(distance) };
-            (from, leaves + fetch - fetch / 2)
+            let supplier = line.supplier.map(|s| s as usize).filter(|&s| s != core);
+            let source = match supplier {
+                _ if is_upgrade => Source::Here,
+                Some(supplier) => Source::Afar(self.cores[core].distance(Set::only(supplier))),
+                None => self.beyond(core, l),
+            };
+            let distance = self.cores[core].distance(others);
+            let leaves = self.leaves(at, core, l, others);
+            let with_content = match source {
+                Source::LastLevel | Source::Memory => at + self.cost(source, l),
+                Source::Afar(_) | Source::Here => 0,
+            };
+            self.note_transfer(request, others);
+            self.end_copies(others, l, leaves);
+            (source, (leaves + self.answer(distance, l)).max(with_content))
         };
-        self.note_source(request, from);
-        self.workers[request.worker as usize].tally.upgrades += u64::from(mine.is_readable());
-        let line = &mut self.lines[line];
-        line.held[core].arrive(State::Modified, arrives);
+        self.note_source(request, source);
+        self.leave_last_levels(core, l);
+        let line = &mut self.lines[l];
+        let held = &mut line.held[core];
+        if is_upgrade {
+            held.upgrade(arrives);
+        } else {
+            held.arrive(State::Modified, arrives);
+            held.touched = request.word;
+        }
+        held.user = request.worker;
+        line.note_state(core);
         line.busy_until = arrives;
         line.story.tenure(request.worker as usize);
         arrives
     }
 
+    /// When a line leaves `others` for a request made at `at` that ends their copies.
+    fn leaves(&mut self, at: Ps, core: usize, l: usize, others: Set) -> Ps {
+        let line = &self.lines[l];
+        let request = if others.is_empty() { 0 } else { self.request(self.cores[core].distance(others), l) };
+        let after_transfer = (at + request).max(line.busy_until + 1);
+        // Who may write it is alone.
+        match others.first().map(|other| (other, &line.held[other])) {
+            Some((other, held)) if held.state.is_writable() => {
+                let tenure = self.prices.draw_tenure(self.cores[core].distance(Set::only(other)), &mut self.chance);
+                after_transfer.max(held.write_from.saturating_add(tenure))
+            }
+            _ => after_transfer,
+        }
+    }
+
     /// Gives a copy. When it is here.
-    fn copy(&mut self, request: &Request) -> Ps {
-        let (core, line) = (request.core as usize, request.line as usize);
-        let protocol = self.machine.protocol;
-        let Some(supplier) = self.lines[line].supplier() else {
-            let from = self.beyond(core, line);
-            let shared = self.lines[line].others(core).next().is_some();
-            let state = protocol.read(if shared { State::Shared } else { State::Invalid }).reader;
-            let arrives = self.time.max(if shared { 0 } else { self.lines[line].busy_until }) + self.cost(from);
-            self.note_source(request, from);
-            let line = &mut self.lines[line];
-            line.held[core].arrive(state, arrives);
-            line.busy_until = line.busy_until.max(arrives);
-            return arrives;
+    fn copy(&mut self, at: Ps, request: &Request) -> Ps {
+        self.classify(request);
+        let (core, l) = (request.core as usize, request.line as usize);
+        let (state, arrives) = match self.lines[l].supplier {
+            Some(supplier) => self.copy_from(supplier as usize, at, request),
+            None => self.copy_from_beyond(at, request),
         };
-        let distance = self.cores[core].distance(&self.cores[supplier]);
-        let fetch = self.prices.fetch[distance];
-        let owner = self.lines[line].held[supplier];
-        let mut leaves = (self.time + fetch / 2).max(owner.from + 1);
-        if owner.state.is_writable() {
-            leaves = leaves.max(owner.from.saturating_add(self.prices.tenure[distance].max(1)));
+        let line = &mut self.lines[l];
+        let held = &mut line.held[core];
+        held.arrive(state, arrives);
+        (held.touched, held.user) = (request.word, request.worker);
+        line.note_state(core);
+        line.busy_until = line.busy_until.max(arrives);
+        if state.is_writable() {
+            line.story.tenure(request.worker as usize);
         }
-        let after = protocol.read(owner.state);
-        self.note_transfer(request, Some(supplier), 0);
-        self.note_source(request, From::Afar(distance));
-        if after.writes_back {
-            self.into_last_level(self.cores[supplier].cluster, request.line);
-        }
-        self.into_last_level(self.cores[core].cluster, request.line);
-        let arrives = leaves + fetch - fetch / 2;
-        let held = &mut self.lines[line].held;
-        held[supplier].share(after.holder, leaves);
-        held[core].arrive(after.reader, arrives);
-        self.lines[line].busy_until = self.lines[line].busy_until.max(arrives);
-        self.settle_later(supplier, leaves);
         arrives
     }
 
+    /// The copy that no core supplies: its state, and when it is here.
+    fn copy_from_beyond(&mut self, at: Ps, request: &Request) -> (State, Ps) {
+        let (core, l) = (request.core as usize, request.line as usize);
+        let source = self.beyond(core, l);
+        self.note_source(request, source);
+        let line = &self.lines[l];
+        let (others, waits) = match line.copies.is_empty() {
+            true => (State::Invalid, line.busy_until),
+            false => (State::Shared, line.written_until),
+        };
+        (self.machine.protocol.read(others).reader, at.max(waits) + self.cost(source, l))
+    }
+
+    /// The copy that a core supplies: its state, and when it is here.
+    fn copy_from(&mut self, supplier: usize, at: Ps, request: &Request) -> (State, Ps) {
+        let (core, l) = (request.core as usize, request.line as usize);
+        let distance = self.cores[core].distance(Set::only(supplier));
+        let (owner, written_until) = (self.lines[l].held[supplier], self.lines[l].written_until);
+        let mut leaves = (at + self.request(distance, l)).max(owner.from + 1).max(written_until);
+        if owner.state.is_writable() {
+            let tenure = self.prices.draw_tenure(distance, &mut self.chance);
+            leaves = leaves.max(owner.write_from.saturating_add(tenure));
+        }
+        let after = self.machine.protocol.read(owner.state);
+        self.note_transfer(request, Set::only(supplier));
+        self.note_source(request, Source::Afar(distance));
+        let line = &mut self.lines[l];
+        line.written_until = if owner.state.is_writable() { leaves } else { written_until };
+        line.held[supplier].share(after.holder, leaves);
+        line.note_state(supplier);
+        if after.writes_back {
+            self.write_back(supplier, request.line);
+        }
+        self.into_last_level(self.cores[core].cluster, request.line);
+        (after.reader, leaves + self.answer(distance, l))
+    }
+
+    /// Ends every copy and what the last levels have of a line; the asker is told when it is gone.
+    fn flush(&mut self, at: Ps, request: &Request) -> Ps {
+        let (core, l) = (request.core as usize, request.line as usize);
+        let others = self.lines[l].copies.without(Set::only(core));
+        let leaves = self.leaves(at, core, l, others);
+        let answer = match others.is_empty() {
+            true => 0,
+            false => self.answer(self.cores[core].distance(others), l),
+        };
+        if let Some(holder) = self.lines[l].supplier
+            && self.lines[l].held[holder as usize].state.is_dirty()
+        {
+            self.note_write_back(holder as usize, request.line);
+        }
+        self.workers[request.worker as usize].tally.invalidations_sent += others.iter().count() as u64;
+        self.end_copies(others, l, leaves);
+        if self.lines[l].copies.has(core) {
+            self.end_copy(core, l, at.max(self.lines[l].held[core].from + 1), Gone::Taken);
+        }
+        self.lines[l].clean = None;
+        self.clear_last_levels(l, Set::EMPTY);
+        let done = (leaves + answer).max(at + self.prices.flush);
+        self.lines[l].busy_until = done;
+        done
+    }
+
     /// From where a line comes that no other core supplies.
-    fn beyond(&self, core: usize, line: usize) -> From {
-        let number = self.lines[line].number;
-        let holds = |cluster: usize| self.last_levels[cluster].holds(line as u32, number);
-        let mine = self.cores[core].cluster;
-        if holds(mine) {
-            return From::LastLevel;
+    fn beyond(&self, core: usize, line: usize) -> Source {
+        let (mine, in_last) = (&self.cores[core], self.lines[line].in_last);
+        if in_last.has(mine.cluster) {
+            return Source::LastLevel;
         }
-        let farther = self.cores.iter().filter(|c| c.cluster != mine && holds(c.cluster));
-        farther.map(|c| self.cores[core].distance(c)).min().map_or(From::Memory, From::Afar)
+        let distance = |cluster: usize| mine.distance(self.clusters[cluster]);
+        in_last.iter().map(distance).min().map_or(Source::Memory, Source::Afar)
     }
 
-    fn cost(&self, from: From) -> Ps {
-        match from {
-            From::Afar(distance) => self.prices.fetch[distance],
-            From::LastLevel | From::Here => self.prices.last,
-            From::Memory => self.prices.memory,
+    /// What a request for a line takes to the cores that have it.
+    fn request(&self, distance: usize, line: usize) -> Ps {
+        self.prices.half(distance, self.lines[line].way)
+    }
+
+    /// What the line takes back.
+    fn answer(&mut self, distance: usize, line: usize) -> Ps {
+        let way = Way::draw(&mut self.chance);
+        self.lines[line].way = way;
+        self.prices.half(distance, way)
+    }
+
+    fn cost(&mut self, source: Source, line: usize) -> Ps {
+        match source {
+            Source::Afar(distance) => self.request(distance, line) + self.answer(distance, line),
+            Source::LastLevel | Source::Here => self.prices.last,
+            Source::Memory => self.prices.memory,
         }
     }
 
-    /// Ends a core's copy at `at`, wakes what spins on it there, and lets its store buffers see.
-    fn end_copy(&mut self, core: usize, line: usize, at: Ps, gone: Gone) {
-        let number = self.lines[line].number;
-        self.lines[line].held[core].end(at, gone);
-        self.lines[line].held[core].level = Level::Nowhere;
-        self.cores[core].first.remove(line as u32, number);
-        self.cores[core].second.remove(line as u32, number);
-        if self.cores[core].last_line == line as u32 {
-            self.cores[core].last_line = u32::MAX;
+    /// Takes a line away from `others` at `at`.
+    fn end_copies(&mut self, others: Set, l: usize, at: Ps) {
+        for other in others.iter() {
+            let user = self.lines[l].held[other].user;
+            self.workers[user as usize].tally.invalidations_received += 1;
+            self.end_copy(other, l, at, Gone::Taken);
         }
-        if gone == Gone::Taken {
-            for i in 0..self.cores[core].workers.len() {
-                let worker = self.cores[core].workers[i] as usize;
-                self.workers[worker].tally.invalidations_received += 1;
-            }
-        }
-        self.wake_spinners(core, line, at);
-        self.settle_later(core, at);
     }
 
-    fn settle_later(&mut self, core: usize, at: Ps) {
-        if self.cores[core].workers.iter().any(|&w| !self.workers[w as usize].stores.is_empty()) {
-            self.push(at, Event::Settle { core: core as u32 });
+    /// Ends a core's copy at `at`, and lets what spins on it there look again.
+    pub(super) fn end_copy(&mut self, core: usize, l: usize, at: Ps, gone: Gone) {
+        let line = &mut self.lines[l];
+        line.held[core].end(at, gone);
+        line.note_state(core);
+        if line.crowds.own {
+            self.leave_private(core, l as u32);
         }
+        self.wake_spinners(core, l as u32, at);
     }
 
     /// Lets the workers of a core that spin on a line look again, from `at` on.
-    pub(super) fn wake_spinners(&mut self, core: usize, line: usize, at: Ps) {
-        let mut spinners = std::mem::take(&mut self.lines[line].spinners);
-        spinners.retain(|&worker| {
-            let is_here = self.workers[worker as usize].core == core;
-            if is_here {
-                let at = self.workers[worker as usize].now.max(at) + self.prices.pause / 2;
-                self.resume(worker as usize, at);
+    #[inline(always)]
+    pub(super) fn wake_spinners(&mut self, core: usize, line: u32, at: Ps) {
+        for i in 0..self.cores[core].workers.len() {
+            let worker = self.cores[core].workers[i] as usize;
+            if self.workers[worker].spins_on(line) {
+                let me = &self.workers[worker];
+                let looks = me.now.max(at).saturating_add(self.prices.pause / 2);
+                if looks < me.resumes_at {
+                    self.resume(worker, looks);
+                }
             }
-            !is_here
-        });
-        self.lines[line].spinners = spinners;
+        }
     }
 
     /// What kind of miss a request is.
     fn classify(&mut self, request: &Request) {
         let (core, line) = (request.core as usize, request.line as usize);
         let held = self.lines[line].held[core];
-        let would_be_here = self.cores[core].shadow.holds(request.line);
+        let would_be_here = self.cores[core].shadow.as_ref().is_none_or(|shadow| shadow.holds(request.line));
         let tally = &mut self.workers[request.worker as usize].tally;
         if request.is_pair {
             tally.pair_fetches += 1;
@@ -202,12 +286,10 @@ impl Engine<'_> {
         }
         match request.want {
             Asked::Ownership => tally.l1d_store_misses += 1,
-            Asked::Copy | Asked::Nothing => tally.l1d_load_misses += 1,
-        }
-        if held.state.is_readable() {
-            return; // an upgrade
+            Asked::Copy | Asked::Nothing | Asked::Flush => tally.l1d_load_misses += 1,
         }
         match held.gone {
+            _ if held.state.is_readable() => tally.upgrades += 1,
             Gone::Never => tally.cold_misses += 1,
             Gone::Taken => tally.coherence_misses += 1,
             Gone::Evicted if would_be_here => tally.conflict_misses += 1,
@@ -215,152 +297,86 @@ impl Engine<'_> {
         }
     }
 
-    fn note_source(&mut self, request: &Request, from: From) {
+    fn note_source(&mut self, request: &Request, source: Source) {
+        #[cfg(test)]
+        self.witness_source(source);
         let tally = &mut self.workers[request.worker as usize].tally;
-        if request.is_pair || from == From::Here {
+        if request.is_pair || source == Source::Here {
             return;
         }
         tally.llc_loads += 1;
-        tally.llc_load_misses += u64::from(matches!(from, From::Memory | From::Afar(1 | 2)));
+        tally.llc_load_misses += u64::from(matches!(source, Source::Memory | Source::Afar(1 | 2)));
     }
 
-    fn note_transfer(&mut self, request: &Request, supplier: Option<usize>, ended: u64) {
-        let line = request.line as usize;
-        let is_dirty = supplier.is_some_and(|s| self.lines[line].held[s].state == State::Modified);
+    /// A request concerns other cores' copies: the one that supplies it, or those that end.
+    fn note_transfer(&mut self, request: &Request, others: Set) {
+        let line = &mut self.lines[request.line as usize];
+        let to_write = request.want == Asked::Ownership;
+        let supplier = line.supplier.filter(|&supplier| others.has(supplier as usize));
+        let holder = supplier.map(|supplier| supplier as usize).or(others.first()).unwrap_or_default();
+        let held = line.held[holder];
+        let nth = |word: u32| self.scripts.nth_in_pair[word as usize].into();
+        line.story.transfer(nth(held.touched), nth(request.word), to_write);
+        line.clean = (held.state == State::Exclusive)
+            .then_some(Clean { holder: holder as u32, asker: request.worker });
         let tally = &mut self.workers[request.worker as usize].tally;
-        tally.modified_line_hits += u64::from(is_dirty);
-        tally.invalidations_sent += ended;
-        self.lines[line].story.transfer(request.word, request.want == Asked::Ownership);
+        tally.modified_line_hits += u64::from(match to_write {
+            true => self.machine.protocol.write(held.state),
+            false => held.state.is_dirty(),
+        });
+        tally.invalidations_sent += if to_write { others.iter().count() as u64 } else { 0 };
+    }
+
+    /// A core writes a clean line of its own, which a request that was decided before will share or take: what the request
+    /// finds is modified after all.
+    pub(super) fn note_late_write(&mut self, core: usize, l: u32) {
+        let line = &mut self.lines[l as usize];
+        let Some(clean) = line.clean.take_if(|clean| clean.holder as usize == core) else { return };
+        self.workers[clean.asker as usize].tally.modified_line_hits += 1;
+        let held = &mut line.held[core];
+        if held.state != State::Shared {
+            return; // taken: the content travels with it
+        }
+        let after = self.machine.protocol.read(State::Modified);
+        held.state = after.holder;
+        line.note_state(core);
+        if after.writes_back {
+            self.write_back(core, l);
+        }
     }
 
     /// The neighbour of a line that was asked for, to read.
-    fn fetch_pair(&mut self, request: &Request) {
+    fn fetch_pair(&mut self, at: Ps, request: &Request) {
         let Some(pair) = self.pair_of[request.line as usize] else { return };
-        let held = &mut self.lines[pair as usize].held[request.core as usize];
+        let (cores, line) = (self.cores.len(), &mut self.lines[pair as usize]);
+        if line.held.is_empty() {
+            line.held = vec![Held::NONE; cores];
+        }
+        let held = &mut line.held[request.core as usize];
         if held.state.is_readable() || held.asked != Asked::Nothing {
             return;
         }
         held.asked = Asked::Copy;
-        let word = self.lines[pair as usize].story.touched;
-        let request = Request { line: pair, want: Asked::Copy, word, is_pair: true, ..*request };
-        self.push(self.time, Event::Request(request));
+        self.decide(at, Request { line: pair, want: Asked::Copy, is_pair: true, ..*request });
     }
 
     /// A line is here: it enters the caches, and what waited for it goes on.
     pub(super) fn arrive(&mut self, core: usize, line: u32) {
-        self.lines[line as usize].held[core].asked = Asked::Nothing;
-        if self.lines[line as usize].held[core].state.is_readable() {
+        let held = &mut self.lines[line as usize].held[core];
+        held.asked = Asked::Nothing;
+        let is_here = held.is_readable(self.time);
+        if held.state.is_readable() {
             self.into_private(core, line);
         }
         for i in 0..self.cores[core].workers.len() {
             let worker = self.cores[core].workers[i] as usize;
-            self.workers[worker].loads.retain(|load| load.line != line);
-            if self.workers[worker].waits_for_line(line) {
-                let at = self.workers[worker].now.max(self.time);
-                self.resume(worker, at);
-            }
-        }
-        self.settle_core(core);
-    }
-
-    fn into_private(&mut self, core: usize, line: u32) {
-        self.uses += 1;
-        let (number, uses) = (self.lines[line as usize].number, self.uses);
-        if let Some(victim) = self.cores[core].second.insert(line, number, uses) {
-            self.evict(core, victim);
-        }
-        self.into_first(core, line);
-        if self.machine.caches.llc_is_inclusive {
-            self.into_last_level(self.cores[core].cluster, line);
+            self.line_came(worker, line, is_here);
         }
     }
 
-    pub(super) fn into_first(&mut self, core: usize, line: u32) {
-        self.uses += 1;
-        let (number, uses) = (self.lines[line as usize].number, self.uses);
-        if let Some(victim) = self.cores[core].first.insert(line, number, uses) {
-            self.lines[victim as usize].held[core].level = Level::Second;
-        }
-        self.lines[line as usize].held[core].level = Level::First;
-        self.cores[core].shadow.touch(line);
-        self.cores[core].last_line = line;
-    }
-
-    /// A line leaves a core's caches for want of room.
-    fn evict(&mut self, core: usize, victim: u32) {
-        if self.lines[victim as usize].held[core].state.is_dirty() || !self.machine.caches.llc_is_inclusive {
-            self.into_last_level(self.cores[core].cluster, victim);
-        }
-        let at = self.time;
-        self.end_copy(core, victim as usize, at, Gone::Evicted);
-    }
-
-    /// A line enters a cluster's last level; where that holds all that its cores hold, what it loses they lose as well.
-    fn into_last_level(&mut self, cluster: usize, line: u32) {
-        self.uses += 1;
-        let (number, uses) = (self.lines[line as usize].number, self.uses);
-        let Some(victim) = self.last_levels[cluster].insert(line, number, uses) else { return };
-        if !self.machine.caches.llc_is_inclusive {
-            return;
-        }
-        for core in 0..self.cores.len() {
-            if self.cores[core].cluster == cluster && self.lines[victim as usize].held[core].state.is_readable() {
-                let at = self.time;
-                self.end_copy(core, victim as usize, at, Gone::Evicted);
-            }
-        }
-    }
-
-    /// Drops a line everywhere, as far from now as a request takes.
-    pub(super) fn flush_line(&mut self, worker: usize, line: u32) {
-        let at = self.workers[worker].now.saturating_add(self.lookahead);
-        for core in 0..self.cores.len() {
-            if self.lines[line as usize].held[core].state.is_readable() {
-                self.end_copy(core, line as usize, at, Gone::Taken);
-            }
-        }
-        let number = self.lines[line as usize].number;
-        self.last_levels.iter_mut().for_each(|last| last.remove(line, number));
-        self.lines[line as usize].busy_until = self.lines[line as usize].busy_until.max(at);
-    }
-
-    /// An access that has what it needs: what it costs beyond the first level's time.
-    #[inline(always)]
-    pub(super) fn hit(&mut self, worker: usize, line: u32, word: u32) -> Ps {
-        let core = self.workers[worker].core;
-        self.lines[line as usize].story.touch(word);
-        if self.cores[core].last_line == line {
-            return 0;
-        }
-        self.hit_another(worker, core, line)
-    }
-
-    fn hit_another(&mut self, worker: usize, core: usize, line: u32) -> Ps {
-        let number = self.lines[line as usize].number;
-        if self.lines[line as usize].held[core].level == Level::Second {
-            let conflict = self.cores[core].shadow.holds(line);
-            let tally = &mut self.workers[worker].tally;
-            tally.l1d_load_misses += 1;
-            tally.conflict_misses += u64::from(conflict);
-            tally.capacity_misses += u64::from(!conflict);
-            self.uses += 1;
-            let uses = self.uses;
-            self.cores[core].second.touch(line, number, uses);
-            self.into_first(core, line);
-            return self.prices.second;
-        }
-        self.uses += 1;
-        let uses = self.uses;
-        let core = &mut self.cores[core];
-        core.first.touch(line, number, uses);
-        core.shadow.touch(line);
-        core.last_line = line;
-        0
-    }
-
-    /// Until when a line is readable here, as far as that is decided.
+    /// Until when a line is readable here, where that is decided.
     pub(super) fn read_ends(&self, core: usize, line: u32) -> Option<Ps> {
-        let until = self.lines[line as usize].held[core].read_until;
+        let until = self.lines[line as usize].held.get(core)?.read_until;
         (until != NEVER).then_some(until)
     }
 }

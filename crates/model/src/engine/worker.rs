@@ -1,10 +1,11 @@
-//! One worker: its operations in order, a store buffer, and loads that it does not wait for.
+//! One worker: its operations in order, and loads that it does not wait for.
 
+use super::buffer::Buffer;
 use super::locks::{Acquisition, Phase};
-use super::{Engine, Event};
+use super::Engine;
+use crate::chance::Chance;
 use crate::line::Asked;
-use crate::protocol::State;
-use crate::script::{Do, Place, Script, Update, Where};
+use crate::script::{Do, Place, Script, Target, Update, Where};
 use crate::tally::{LockTally, Tally};
 use crate::time::{NEVER, Ps};
 use std::collections::VecDeque;
@@ -18,18 +19,10 @@ const WORK_INSTRUCTIONS_A_NS: u64 = 2;
 /// What `sleep` takes beyond its time: the kernel's default timer slack (prctl(2), PR_SET_TIMERSLACK).
 const TIMER_SLACK: Ps = 50_000_000;
 
-/// A store that waits for its line.
+/// A load whose line is on its way; several of one line are one.
 #[derive(Copy, Clone, Debug)]
-pub(super) struct Pending {
+struct Outstanding {
     place: Place,
-    value: u64,
-    since: Ps,
-}
-
-/// A load whose line is on its way.
-#[derive(Copy, Clone, Debug)]
-pub(super) struct Outstanding {
-    pub(super) line: u32,
     /// Instructions begun before it.
     at: u64,
 }
@@ -53,11 +46,15 @@ pub(super) enum Blocked {
 
 pub(super) struct Worker {
     pub(super) core: usize,
+    /// Its own time: when its next step begins.
     pub(super) now: Ps,
-    pub(super) generation: u32,
+    /// When it last touched memory.
+    pub(super) acted_at: Ps,
+    /// When the calendar lets it go on; [`NEVER`] where it does not.
+    pub(super) resumes_at: Ps,
     pub(super) blocked: Blocked,
-    pub(super) stores: VecDeque<Pending>,
-    pub(super) loads: VecDeque<Outstanding>,
+    pub(super) buffer: Buffer,
+    loads: VecDeque<Outstanding>,
     pub(super) tally: Tally,
     pub(super) locks: Vec<LockTally>,
     pub(super) phase: Phase,
@@ -69,9 +66,7 @@ pub(super) struct Worker {
     left: Vec<u32>,
     /// What the operation last saw, by operation.
     seen: Vec<u64>,
-    random: u64,
-    /// When the last store was committed.
-    committed_at: Ps,
+    chance: Chance,
     /// Instructions begun.
     instructions: u64,
     /// When the next pass of an open loop is due.
@@ -84,17 +79,20 @@ pub(super) struct Worker {
     pub(super) deadline: Ps,
     /// When it sleeps rather than spin on.
     pub(super) give_up_spinning: Ps,
+    /// Whether its next acquisition is the last one over again, by a reader that a writer has overtaken.
+    pub(super) reads_again: bool,
     opened: (u64, Tally, Vec<LockTally>),
 }
 
 impl Worker {
-    pub(super) fn new(core: usize, script: &Script, seed: u64, locks: usize) -> Worker {
-        let mut worker = Worker {
+    pub(super) fn new(core: usize, script: &Script, chance: Chance, locks: usize) -> Worker {
+        Worker {
             core,
             now: 0,
-            generation: 0,
+            acted_at: 0,
+            resumes_at: NEVER,
             blocked: Blocked::No,
-            stores: VecDeque::new(),
+            buffer: Buffer::default(),
             loads: VecDeque::new(),
             tally: Tally::default(),
             locks: vec![LockTally::default(); locks],
@@ -104,36 +102,27 @@ impl Worker {
             passes: 0,
             left: script.steps.iter().map(|step| step.every).collect(),
             seen: vec![0; script.steps.len()],
-            // Any odd number's product with it is another one: no two workers draw alike, and none is 0.
-            random: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
-            committed_at: 0,
+            chance,
             instructions: 0,
             due: 0,
             begun: false,
             wait_since: None,
             deadline: NEVER,
             give_up_spinning: 0,
+            reads_again: false,
             opened: (0, Tally::default(), vec![LockTally::default(); locks]),
-        };
-        for _ in 0..8 {
-            worker.draw(1);
         }
-        worker
     }
 
     /// When it begins.
     pub(super) fn start(&mut self) -> Ps {
-        self.now = self.draw(START_WITHIN);
-        self.due = self.now;
-        self.now
+        let start = self.chance.below(START_WITHIN);
+        self.start_at(start);
+        start
     }
 
-    /// A number below `below`, by Marsaglia's xorshift64.
-    fn draw(&mut self, below: u64) -> u64 {
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
-        self.random % below.max(1)
+    pub(super) fn start_at(&mut self, start: Ps) {
+        (self.now, self.due) = (start, start);
     }
 
     /// The window begins.
@@ -148,9 +137,29 @@ impl Worker {
         (self.passes - passes, self.tally - *tally, locks)
     }
 
-    pub(super) fn waits_for_line(&self, line: u32) -> bool {
-        self.blocked == Blocked::Line(line)
+    #[inline(always)]
+    pub(super) fn spins_on(&self, line: u32) -> bool {
+        matches!(self.blocked, Blocked::Spinning(spun, _) if spun == line)
     }
+
+    #[inline(always)]
+    pub(super) fn spend(&mut self, time: Ps, instructions: u64) {
+        self.now = self.now.saturating_add(time);
+        self.instructions = self.instructions.wrapping_add(instructions);
+    }
+
+    /// Bytes that it has reserved, beyond what its script takes.
+    #[cfg(test)]
+    pub(super) fn capacity(&self) -> usize {
+        self.loads.capacity() + self.buffer.capacity()
+    }
+}
+
+/// What an access takes.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Cost {
+    pub(super) time: Ps,
+    pub(super) instructions: u64,
 }
 
 /// What came of an operation.
@@ -160,13 +169,13 @@ enum Done {
     Next,
     /// The worker goes on at another one.
     At(usize),
-    /// To be gone on with at once.
+    /// To be gone on with, in the phase that it has come to.
     Again,
     /// The worker waits, and goes on with it when it is resumed.
     Waits,
 }
 
-/// Whether a worker goes on with its next step at once.
+/// Whether a worker goes on.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Goes {
     On,
@@ -184,30 +193,50 @@ fn done(came_to: Acquisition, elsewhere: usize) -> Done {
 }
 
 impl Engine<'_> {
-    /// A worker's time has come, unless it went on before.
-    pub(super) fn resumed(&mut self, worker: usize, generation: u32) {
+    /// A worker's time has come.
+    pub(super) fn resumed(&mut self, worker: usize) {
         let me = &mut self.workers[worker];
-        if me.generation != generation {
-            return;
-        }
-        me.generation = me.generation.wrapping_add(1);
+        me.resumes_at = NEVER;
         me.now = me.now.max(self.time);
         match std::mem::replace(&mut me.blocked, Blocked::No) {
-            Blocked::Spinning(line, since) => {
+            Blocked::Spinning(_, since) => {
                 let turns = (me.now - since) / (self.prices.pause + self.prices.load);
                 me.tally.l1d_loads += turns;
-                self.lines[line as usize].spinners.retain(|&spinner| spinner as usize != worker);
             }
             Blocked::Asleep(lock) => self.sleepers[lock as usize].retain(|&sleeper| sleeper as usize != worker),
             _ => {}
         }
-        while self.workers[worker].now <= self.horizon() {
+        self.stop_draining(worker);
+        // The first step is made whatever else happens now: two threads of a core would wait for each other for ever.
+        match self.step(worker) {
+            Goes::On => self.run(worker),
+            Goes::NoFurther => self.rest(worker),
+        }
+    }
+
+    /// Lets a worker run as far as any may.
+    pub(super) fn run(&mut self, worker: usize) {
+        self.workers[worker].blocked = Blocked::No;
+        self.stop_draining(worker);
+        let core = self.workers[worker].core;
+        loop {
+            let now = self.workers[worker].now;
+            if now >= self.horizon(core) || self.accesses >= self.budget {
+                self.resume(worker, now);
+                break;
+            }
             if self.step(worker) == Goes::NoFurther {
-                return;
+                break;
             }
         }
-        let now = self.workers[worker].now;
-        self.resume(worker, now);
+        self.rest(worker);
+    }
+
+    /// A worker that goes no further for now leaves its store buffer to the calendar.
+    fn rest(&mut self, worker: usize) {
+        if !self.workers[worker].buffer.is_empty() {
+            self.drain(worker);
+        }
     }
 
     pub(super) fn block(&mut self, worker: usize, on: Blocked) -> Goes {
@@ -215,17 +244,45 @@ impl Engine<'_> {
         Goes::NoFurther
     }
 
+    /// A line that its core asked for is there, or was there and is gone, or was flushed.
+    pub(super) fn line_came(&mut self, worker: usize, line: u32, is_here: bool) {
+        let me = &mut self.workers[worker];
+        if !me.loads.is_empty() {
+            if is_here {
+                me.loads.retain(|load| load.place.line != line);
+            } else if let Some(&Outstanding { place, .. }) = me.loads.iter().find(|load| load.place.line == line) {
+                let now = self.time;
+                self.ask(worker, place, Asked::Copy, now);
+            }
+        }
+        let me = &mut self.workers[worker];
+        if is_here {
+            me.buffer.read(line, &self.values);
+        }
+        let goes_on = match me.blocked {
+            Blocked::Line(awaited) => awaited == line,
+            Blocked::Room | Blocked::Drained => true,
+            _ => return self.rest(worker),
+        };
+        if !goes_on {
+            return self.rest(worker);
+        }
+        me.now = me.now.max(self.time);
+        self.run(worker);
+    }
+
     /// One operation, or as much of it as can be made now.
     fn step(&mut self, worker: usize) -> Goes {
-        if !self.workers[worker].stores.is_empty() {
-            let now = self.workers[worker].now;
-            self.settle(worker, now);
+        let me = &self.workers[worker];
+        let now = me.now;
+        if !me.buffer.is_empty() {
+            self.drain_to(worker, now + 1);
         }
         let me = &mut self.workers[worker];
         if let Some(oldest) = me.loads.front()
             && me.instructions - oldest.at >= self.prices.window
         {
-            let line = oldest.line;
+            let line = oldest.place.line;
             return self.block(worker, Blocked::Line(line));
         }
         let script = &self.scripts.workers[worker];
@@ -240,16 +297,17 @@ impl Engine<'_> {
                 self.resume(worker, due);
                 return Goes::NoFurther;
             }
-            me.due += period;
+            me.due = me.due.saturating_add(period);
             me.begun = true;
         }
-        let step = &script.steps[me.pc];
-        if me.left[me.pc] > 1 {
-            me.left[me.pc] -= 1;
+        let pc = me.pc;
+        let step = &script.steps[pc];
+        if step.every > 1 && me.left[pc] > 1 {
+            me.left[pc] -= 1;
             me.pc += 1;
+            me.spend(self.prices.instruction, 1);
             return Goes::On;
         }
-        let pc = me.pc;
         let next = match self.act(worker, &step.what) {
             Done::Next => pc + 1,
             Done::At(next) => next,
@@ -264,175 +322,178 @@ impl Engine<'_> {
 
     /// Makes an operation, or as much of it as can be made.
     fn act(&mut self, worker: usize, what: &Do) -> Done {
-        let goes = match what {
+        match what {
             Do::Load(at) => {
-                let place = self.choose(worker, at);
-                self.load(worker, place);
-                Goes::On
+                let target = self.choose(worker, at);
+                self.access(worker, target, Engine::load)
             }
-            Do::Store(at) => {
-                let place = self.choose(worker, at);
-                let value = self.workers[worker].passes;
-                self.store(worker, place, value)
-            }
-            Do::Bump(at) => {
-                let place = self.choose(worker, at);
-                self.bump(worker, place)
-            }
+            Do::Store(at) => self.buffered(worker, at, Engine::store_pass),
+            Do::Bump(at) => self.buffered(worker, at, Engine::bump),
             Do::Atomic(at, update) => {
-                let place = self.choose(worker, at);
+                let place = self.choose(worker, at).place;
                 self.atomic(worker, place, *update)
             }
             Do::Post(place) => self.post(worker, *place),
             Do::Wait(place) => self.wait(worker, *place),
-            Do::Flush(at) => {
-                let place = self.choose(worker, at);
-                self.made(worker);
-                self.flush_line(worker, place.line);
-                self.spend(worker, self.prices.flush, 1)
-            }
+            Do::Flush(at) => self.flush_step(worker, at),
             Do::Lock { lock, shared, timeout, behind } => {
-                return done(self.acquire(worker, *lock, *shared, *timeout), *behind);
+                done(self.acquire(worker, *lock, *shared, *timeout), *behind)
             }
-            Do::Unlock { lock, shared, again } => return done(self.release(worker, *lock, *shared), *again),
-            Do::Work(time) => self.spend(worker, *time, time / 1_000 * WORK_INSTRUCTIONS_A_NS),
-            Do::Pause => self.spend(worker, self.prices.pause, 1),
-            Do::Fence if self.workers[worker].stores.is_empty() => self.spend(worker, self.prices.fence, 1),
-            Do::Fence => self.block(worker, Blocked::Drained),
-            Do::Yield => self.spend(worker, self.prices.syscall, self.prices.window),
-            Do::Sleep(time) => self.spend(worker, time + TIMER_SLACK, self.prices.window),
-        };
-        if goes == Goes::On { Done::Next } else { Done::Waits }
+            Do::Unlock { lock, shared, again } => done(self.release(worker, *lock, *shared), *again),
+            Do::Work(time) => self.pass_time(worker, *time, time / 1_000 * WORK_INSTRUCTIONS_A_NS),
+            Do::Pause => self.pass_time(worker, self.prices.pause, 1),
+            Do::Fence if self.workers[worker].buffer.is_empty() => self.pass_time(worker, self.prices.fence, 1),
+            Do::Fence => self.wait_drained(worker),
+            Do::Yield => self.pass_time(worker, self.prices.syscall, self.prices.window),
+            Do::Sleep(time) => self.pass_time(worker, time.saturating_add(TIMER_SLACK), self.prices.window),
+        }
     }
 
-    fn post(&mut self, worker: usize, place: Place) -> Goes {
-        let Some(before) = self.modify(worker, place, |value| value.wrapping_add(1)) else { return Goes::NoFurther };
-        self.remember(worker, place, before.wrapping_add(1));
-        Goes::On
+    fn pass_time(&mut self, worker: usize, time: Ps, instructions: u64) -> Done {
+        self.workers[worker].spend(time, instructions);
+        Done::Next
     }
 
-    /// The place, drawn anew where it is one of many; an operation that has to be gone on with keeps what it drew.
-    fn choose(&mut self, worker: usize, at: &Where) -> Place {
+    fn wait_drained(&mut self, worker: usize) -> Done {
+        match self.wait_for_buffer(worker, 0, Blocked::Drained) {
+            Goes::On => Done::Again,
+            Goes::NoFurther => Done::Waits,
+        }
+    }
+
+    /// Where the operation touches memory, drawn anew where that is one of many; one that has to be gone on with keeps what
+    /// it drew.
+    #[inline(always)]
+    fn choose(&mut self, worker: usize, at: &Where) -> Target {
         match at {
-            Where::Fixed(place) => *place,
-            Where::Any(places) => {
+            Where::Fixed(place) => Target { place: *place, rest: None },
+            Where::Split(target) => *target,
+            Where::Any(targets) => {
                 let me = &mut self.workers[worker];
                 let nth = match me.phase {
                     Phase::Drawn(nth) => nth,
-                    _ => me.draw(places.len() as u64) as u32,
+                    _ => me.chance.below(targets.len() as u64) as u32,
                 };
                 me.phase = Phase::Drawn(nth);
-                places[nth as usize]
+                targets[nth as usize]
             }
         }
     }
 
     /// An operation on memory is made: what it drew is forgotten.
-    fn made(&mut self, worker: usize) {
-        let me = &mut self.workers[worker];
-        if matches!(me.phase, Phase::Drawn(_)) {
-            me.phase = Phase::Idle;
-        }
+    #[inline(always)]
+    fn made(&mut self, worker: usize) -> Done {
+        self.workers[worker].phase = Phase::Idle;
+        Done::Next
     }
 
-    pub(super) fn spend(&mut self, worker: usize, time: Ps, instructions: u64) -> Goes {
-        let me = &mut self.workers[worker];
-        me.now += time;
-        me.instructions += instructions;
-        Goes::On
+    /// Makes an access at the worker's time, and with it the one of a rest in the next line; then the worker's time goes on.
+    #[inline(always)]
+    fn access(&mut self, worker: usize, target: Target, access: impl Fn(&mut Self, usize, Place) -> Cost) -> Done {
+        let mut cost = access(self, worker, target.place);
+        if let Some(rest) = target.rest {
+            let of_rest = access(self, worker, rest);
+            cost = Cost { time: cost.time + of_rest.time, instructions: cost.instructions + of_rest.instructions };
+        }
+        self.workers[worker].spend(cost.time, cost.instructions);
+        self.made(worker)
     }
 
     /// A load whose value nobody waits for.
-    pub(super) fn load(&mut self, worker: usize, place: Place) {
+    #[inline(always)]
+    fn load(&mut self, worker: usize, place: Place) -> Cost {
         self.accesses += 1;
         let me = &mut self.workers[worker];
         me.tally.l1d_loads += 1;
-        let (core, now) = (me.core, me.now);
-        let is_forwarded = me.stores.iter().rev().any(|store| store.place.word == place.word);
         let mut cost = self.prices.load;
-        if !is_forwarded {
-            if self.lines[place.line as usize].held[core].is_readable(now) {
-                cost += self.hit(worker, place.line, place.word);
-            } else {
-                self.miss_behind(worker, place, Asked::Copy);
+        if me.buffer.is_empty() || me.buffer.forwards(place.word).is_none() {
+            match self.read_here(worker, place) {
+                Some(extra) => cost += extra,
+                None => self.miss_behind(worker, place, Asked::Copy),
             }
         }
-        self.made(worker);
-        self.spend(worker, cost, 1);
+        Cost { time: cost, instructions: 1 }
+    }
+
+    /// Reads a word from the caches: what that costs beyond the first level's time; `None` where its line is not here.
+    #[inline(always)]
+    fn read_here(&mut self, worker: usize, place: Place) -> Option<Ps> {
+        let (core, now) = (self.workers[worker].core, self.workers[worker].now);
+        if !self.is_readable(core, place, now) {
+            return None;
+        }
+        self.workers[worker].acted_at = now;
+        #[cfg(test)]
+        self.witness_read(worker, place, now);
+        Some(self.hit(worker, place, false, now))
     }
 
     /// Asks for a line, and goes on.
     fn miss_behind(&mut self, worker: usize, place: Place, want: Asked) {
         let me = &mut self.workers[worker];
         let now = me.now;
-        if !me.loads.iter().any(|load| load.line == place.line) {
-            me.loads.push_back(Outstanding { line: place.line, at: me.instructions });
+        if !me.loads.iter().any(|load| load.place.line == place.line) {
+            me.loads.push_back(Outstanding { place, at: me.instructions });
         }
-        self.ask(worker, place.line, place.word, want, now);
+        self.ask(worker, place, want, now);
+    }
+
+    /// An access that ends in the store buffer, which has to have room.
+    #[inline(always)]
+    fn buffered(&mut self, worker: usize, at: &Where, access: impl Fn(&mut Self, usize, Place) -> Cost) -> Done {
+        let target = self.choose(worker, at);
+        let needs = 1 + usize::from(target.rest.is_some());
+        if self.workers[worker].buffer.len() + needs > self.prices.store_buffer {
+            return self.wait_for_room(worker, needs);
+        }
+        self.access(worker, target, access)
+    }
+
+    fn wait_for_room(&mut self, worker: usize, needs: usize) -> Done {
+        match self.wait_for_buffer(worker, self.prices.store_buffer.saturating_sub(needs), Blocked::Room) {
+            Goes::On => Done::Again,
+            Goes::NoFurther => Done::Waits,
+        }
+    }
+
+    #[inline(always)]
+    fn store_pass(&mut self, worker: usize, place: Place) -> Cost {
+        let value = self.workers[worker].passes;
+        self.store(worker, place, value)
     }
 
     /// A plain store: it waits in the buffer for its line, and the worker goes on.
-    pub(super) fn store(&mut self, worker: usize, place: Place, value: u64) -> Goes {
-        let me = &self.workers[worker];
-        if me.stores.len() >= self.prices.store_buffer {
-            return self.block(worker, Blocked::Room);
-        }
+    #[inline(always)]
+    pub(super) fn store(&mut self, worker: usize, place: Place, value: u64) -> Cost {
         self.accesses += 1;
         self.workers[worker].tally.l1d_stores += 1;
-        self.made(worker);
-        self.put(worker, place, value);
-        self.spend(worker, self.prices.store, 1)
+        self.put(worker, place, (value, false), self.prices.store);
+        Cost { time: self.prices.store, instructions: 1 }
     }
 
-    /// Commits a store, or buffers it.
-    pub(super) fn put(&mut self, worker: usize, place: Place, value: u64) {
-        let me = &mut self.workers[worker];
-        let now = me.now;
-        if me.stores.is_empty() && self.lines[place.line as usize].held[me.core].is_writable(now) {
-            me.committed_at = now;
-            self.commit(worker, place, value);
-        } else {
-            me.stores.push_back(Pending { place, value, since: now });
-            self.settle(worker, now);
-        }
-    }
-
-    fn commit(&mut self, worker: usize, place: Place, value: u64) {
-        let core = self.workers[worker].core;
-        let held = &mut self.lines[place.line as usize].held[core];
-        if held.state == State::Exclusive {
-            held.state = State::Modified; // the write that a protocol makes without a word
-        }
-        let extra = self.hit(worker, place.line, place.word);
-        self.workers[worker].committed_at += extra;
-        self.values[place.word as usize] = value;
-        if !self.lines[place.line as usize].spinners.is_empty() {
-            let at = self.workers[worker].committed_at;
-            self.wake_spinners(core, place.line as usize, at);
-        }
-    }
-
-    fn bump(&mut self, worker: usize, place: Place) -> Goes {
-        let me = &self.workers[worker];
-        let (core, now) = (me.core, me.now);
-        if me.stores.len() >= self.prices.store_buffer {
-            return self.block(worker, Blocked::Room);
-        }
+    /// A plain load, and a plain store of one more.
+    #[inline(always)]
+    pub(super) fn bump(&mut self, worker: usize, place: Place) -> Cost {
         self.accesses += 2;
-        let forwarded = me.stores.iter().rev().find(|store| store.place.word == place.word).map(|store| store.value);
-        let seen = forwarded.unwrap_or(self.values[place.word as usize]);
-        if forwarded.is_none() && !self.lines[place.line as usize].held[core].is_readable(now) {
-            self.miss_behind(worker, place, Asked::Ownership);
-        }
-        let tally = &mut self.workers[worker].tally;
-        tally.l1d_loads += 1;
-        tally.l1d_stores += 1;
-        self.made(worker);
-        self.put(worker, place, seen.wrapping_add(1));
-        self.spend(worker, self.prices.bump, 3)
+        let me = &mut self.workers[worker];
+        me.tally.l1d_loads += 1;
+        me.tally.l1d_stores += 1;
+        let forwarded = if me.buffer.is_empty() { None } else { me.buffer.forwards(place.word) };
+        let (value, is_unread, extra) = match forwarded {
+            Some((value, is_unread)) => (value, is_unread, 0),
+            None => match self.read_here(worker, place) {
+                Some(extra) => (self.values[place.word as usize], false, extra),
+                None => {
+                    self.miss_behind(worker, place, Asked::Ownership);
+                    (0, true, 0)
+                }
+            },
+        };
+        self.put(worker, place, (value.wrapping_add(1), is_unread), self.prices.bump);
+        Cost { time: self.prices.bump + extra, instructions: 3 }
     }
 
-    fn atomic(&mut self, worker: usize, place: Place, update: Update) -> Goes {
+    fn atomic(&mut self, worker: usize, place: Place, update: Update) -> Done {
         let (pc, passes) = (self.workers[worker].pc, self.workers[worker].passes);
         let expected = self.workers[worker].seen[pc];
         let before = self.modify(worker, place, |value| match update {
@@ -441,24 +502,33 @@ impl Engine<'_> {
             Update::Cas if value == expected => expected.wrapping_add(1),
             Update::Cas => value,
         });
-        let Some(before) = before else { return Goes::NoFurther };
+        let Some(before) = before else { return self.came_short(worker) };
         if update == Update::Cas {
             self.workers[worker].seen[pc] = if before == expected { expected.wrapping_add(1) } else { before };
         }
-        self.made(worker);
-        Goes::On
+        self.made(worker)
     }
 
-    /// An atomic read-modify-write: the buffer drained, the line owned. What was there; `None` where the worker waits.
+    /// What an access came to that could not be made: the worker waits, or goes on with it at once.
+    pub(super) fn is_waiting(&self, worker: usize) -> bool {
+        self.workers[worker].blocked != Blocked::No
+    }
+
+    fn came_short(&self, worker: usize) -> Done {
+        if self.is_waiting(worker) { Done::Waits } else { Done::Again }
+    }
+
+    /// An atomic read-modify-write: the buffer drained, the line owned. What was there; `None` where it cannot be made yet.
+    #[inline(always)]
     pub(super) fn modify(&mut self, worker: usize, place: Place, update: impl Fn(u64) -> u64) -> Option<u64> {
         let me = &self.workers[worker];
         let (core, now) = (me.core, me.now);
-        if !me.stores.is_empty() {
-            self.block(worker, Blocked::Drained);
+        if !me.buffer.is_empty() {
+            self.wait_for_buffer(worker, 0, Blocked::Drained);
             return None;
         }
-        if !self.lines[place.line as usize].held[core].is_writable(now) {
-            self.ask(worker, place.line, place.word, Asked::Ownership, now);
+        if !self.is_writable(core, place, now) {
+            self.ask(worker, place, Asked::Ownership, now);
             self.block(worker, Blocked::Line(place.line));
             return None;
         }
@@ -466,43 +536,60 @@ impl Engine<'_> {
         let tally = &mut self.workers[worker].tally;
         tally.l1d_loads += 1;
         tally.l1d_stores += 1;
+        #[cfg(test)]
+        self.witness_read(worker, place, now);
         let before = self.values[place.word as usize];
-        self.workers[worker].committed_at = now;
-        self.commit(worker, place, update(before));
-        let extra = self.workers[worker].committed_at - now;
-        self.spend(worker, self.prices.atomic + extra, 4);
+        self.commit(worker, place, update(before), now);
+        let me = &mut self.workers[worker];
+        let extra = me.buffer.committed_at - now;
+        me.spend(self.prices.atomic + extra, 4);
         Some(before)
     }
 
     /// A load whose value decides what comes next; `None` where the worker waits.
     pub(super) fn read(&mut self, worker: usize, place: Place) -> Option<u64> {
         let me = &self.workers[worker];
-        let (core, now) = (me.core, me.now);
-        let mut cost = self.prices.load;
-        let forwarded = me.stores.iter().rev().find(|store| store.place.word == place.word).map(|store| store.value);
-        if forwarded.is_none() {
-            if !self.lines[place.line as usize].held[core].is_readable(now) {
-                self.ask(worker, place.line, place.word, Asked::Copy, now);
+        let now = me.now;
+        let (value, extra) = match me.buffer.forwards(place.word) {
+            Some((_, true)) => {
                 self.block(worker, Blocked::Line(place.line));
                 return None;
             }
-            cost += self.hit(worker, place.line, place.word);
-        }
+            Some((value, false)) => (value, 0),
+            None => {
+                let Some(extra) = self.read_here(worker, place) else {
+                    self.ask(worker, place, Asked::Copy, now);
+                    self.block(worker, Blocked::Line(place.line));
+                    return None;
+                };
+                (self.values[place.word as usize], extra)
+            }
+        };
         self.accesses += 1;
-        self.workers[worker].tally.l1d_loads += 1;
-        self.spend(worker, cost, 1);
-        Some(forwarded.unwrap_or(self.values[place.word as usize]))
+        let me = &mut self.workers[worker];
+        me.tally.l1d_loads += 1;
+        me.spend(self.prices.load + extra, 1);
+        Some(value)
+    }
+
+    fn post(&mut self, worker: usize, place: Place) -> Done {
+        let Some(before) = self.modify(worker, place, |value| value.wrapping_add(1)) else {
+            return self.came_short(worker);
+        };
+        self.remember(worker, place, before.wrapping_add(1));
+        Done::Next
     }
 
     /// `wait`: reads until the word differs from what this worker last saw or posted.
-    fn wait(&mut self, worker: usize, place: Place) -> Goes {
-        let Some(value) = self.read(worker, place) else { return Goes::NoFurther };
+    fn wait(&mut self, worker: usize, place: Place) -> Done {
+        let Some(value) = self.read(worker, place) else { return Done::Waits };
         let pc = self.workers[worker].pc;
         if value == self.workers[worker].seen[pc] {
-            return self.spin_on(worker, place.line, NEVER);
+            self.spin_on(worker, place.line, NEVER);
+            return Done::Waits;
         }
         self.remember(worker, place, value);
-        Goes::On
+        Done::Next
     }
 
     /// Every `wait` of this worker for the word has seen this value.
@@ -516,68 +603,32 @@ impl Engine<'_> {
     }
 
     /// Spins until the line changes hands, or until `deadline`.
-    pub(super) fn spin_on(&mut self, worker: usize, line: u32, deadline: Ps) -> Goes {
+    pub(super) fn spin_on(&mut self, worker: usize, line: u32, deadline: Ps) {
         let (core, now) = (self.workers[worker].core, self.workers[worker].now);
-        match self.read_ends(core, line) {
-            Some(end) => {
-                let at = now.max(end) + self.prices.pause / 2;
-                self.resume(worker, at.min(deadline.max(now + 1)));
-            }
-            None => {
-                self.lines[line as usize].spinners.push(worker as u32);
-                if deadline != NEVER {
-                    self.resume(worker, deadline.max(now + 1));
-                }
-            }
-        }
-        self.block(worker, Blocked::Spinning(line, now))
-    }
-
-    /// The store buffers of a core look whether they can go on.
-    pub(super) fn settle_core(&mut self, core: usize) {
-        for i in 0..self.cores[core].workers.len() {
-            let worker = self.cores[core].workers[i] as usize;
-            if self.workers[worker].stores.is_empty() {
-                continue;
-            }
-            // What waits for its buffer runs on as far as any worker may.
-            let waits = matches!(self.workers[worker].blocked, Blocked::Room | Blocked::Drained);
-            let until = if waits { self.horizon() } else { self.time };
-            self.settle(worker, until);
+        self.block(worker, Blocked::Spinning(line, now));
+        let gives_up = if deadline == NEVER { NEVER } else { deadline.max(now + 1) };
+        let changes = self.read_ends(core, line).map(|end| now.max(end).saturating_add(self.prices.pause / 2));
+        let looks = gives_up.min(changes.unwrap_or(NEVER));
+        if looks != NEVER {
+            self.resume(worker, looks);
         }
     }
 
-    /// Commits stores up to `until`, in order, as far as their lines are owned; asks for the next one's line otherwise.
-    fn settle(&mut self, worker: usize, until: Ps) {
-        while let Some(&head) = self.workers[worker].stores.front() {
-            let me = &self.workers[worker];
-            let held = self.lines[head.place.line as usize].held[me.core];
-            let at = (me.committed_at + self.prices.store).max(held.from).max(head.since);
-            if at >= held.write_until {
-                if held.asked == Asked::Nothing {
-                    let lost = if held.write_until == 0 { 0 } else { held.write_until };
-                    let at = self.time.max(head.since).max(lost.min(until));
-                    self.ask(worker, head.place.line, head.place.word, Asked::Ownership, at);
-                }
-                break;
-            }
-            if at > until {
-                if matches!(me.blocked, Blocked::Room | Blocked::Drained) {
-                    let core = me.core as u32;
-                    self.push(at, Event::Settle { core });
-                }
-                break;
-            }
-            self.workers[worker].stores.pop_front();
-            self.workers[worker].committed_at = at;
-            self.commit(worker, head.place, head.value);
+    /// `flush`, which comes after the stores before it and is waited for.
+    fn flush_step(&mut self, worker: usize, at: &Where) -> Done {
+        if self.workers[worker].phase == Phase::Flushed {
+            self.workers[worker].spend(0, 1);
+            return self.made(worker);
         }
-        let me = &self.workers[worker];
-        let at = me.now.max(me.committed_at);
-        match me.blocked {
-            Blocked::Room if me.stores.len() < self.prices.store_buffer => self.resume(worker, at),
-            Blocked::Drained if me.stores.is_empty() => self.resume(worker, at),
-            _ => {}
+        let place = self.choose(worker, at).place;
+        if !self.workers[worker].buffer.is_empty() {
+            return self.wait_drained(worker);
         }
+        let now = self.workers[worker].now;
+        if self.ask(worker, place, Asked::Flush, now) {
+            self.workers[worker].phase = Phase::Flushed;
+        }
+        self.block(worker, Blocked::Line(place.line));
+        Done::Waits
     }
 }

@@ -1,0 +1,207 @@
+//! A worker's store buffer: stores in order, each of which waits for its line while the worker goes on (P. Sewell et al.,
+//! "x86-TSO: a rigorous and usable programmer's model for x86 multiprocessors", CACM 53 (7), 2010). The oldest alone asks
+//! for its line; the loads of bumps have asked before.
+
+use super::worker::{Blocked, Goes};
+use super::{Engine, Event};
+use crate::line::Asked;
+use crate::protocol::State;
+use crate::script::Place;
+use crate::time::Ps;
+use std::collections::VecDeque;
+
+/// A store that waits for its line.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Pending {
+    place: Place,
+    /// What is written; to be added to what the line brings, where a bump's load still waits for it.
+    value: u64,
+    is_unread: bool,
+    since: Ps,
+    /// What committing it takes after another one.
+    pace: Ps,
+}
+
+/// The stores, and when the last one was committed.
+#[derive(Debug, Default)]
+pub(super) struct Buffer {
+    stores: VecDeque<Pending>,
+    pub(super) committed_at: Ps,
+    /// How many are unread.
+    unread: usize,
+    /// Whether the calendar has an event for it.
+    is_due: bool,
+}
+
+impl Buffer {
+    #[inline(always)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.stores.is_empty()
+    }
+
+    #[inline(always)]
+    pub(super) fn len(&self) -> usize {
+        self.stores.len()
+    }
+
+    /// What the youngest store to a word writes, and whether that is to be added to what the line brings.
+    #[inline(always)]
+    pub(super) fn forwards(&self, word: u32) -> Option<(u64, bool)> {
+        self.stores.iter().rev().find(|store| store.place.word == word).map(|store| (store.value, store.is_unread))
+    }
+
+    fn push(&mut self, store: Pending) {
+        self.unread += usize::from(store.is_unread);
+        self.stores.push_back(store);
+    }
+
+    /// A line is here: what bumps wait for is read.
+    pub(super) fn read(&mut self, line: u32, values: &[u64]) {
+        if self.unread == 0 {
+            return;
+        }
+        for store in self.stores.iter_mut().filter(|store| store.is_unread && store.place.line == line) {
+            store.value = store.value.wrapping_add(values[store.place.word as usize]);
+            store.is_unread = false;
+            self.unread -= 1;
+        }
+    }
+
+    /// Bytes that it has reserved.
+    #[cfg(test)]
+    pub(super) fn capacity(&self) -> usize {
+        self.stores.capacity()
+    }
+}
+
+/// What became of the oldest store.
+enum Head {
+    Committed,
+    /// It can be looked at then.
+    Due(Ps),
+    /// There is none, or its line is on its way.
+    Waits,
+}
+
+impl Engine<'_> {
+    /// Commits a store at the worker's time, or buffers it. `is_unread`: it is `value` more than a load will read that still
+    /// waits for the line.
+    #[inline(always)]
+    pub(super) fn put(&mut self, worker: usize, place: Place, (value, is_unread): (u64, bool), pace: Ps) {
+        let me = &self.workers[worker];
+        let now = me.now;
+        if me.buffer.is_empty() && !is_unread && self.is_writable(me.core, place, now) {
+            return self.commit(worker, place, value, now);
+        }
+        self.workers[worker].buffer.push(Pending { place, value, is_unread, since: now, pace });
+        self.drain_to(worker, now + 1);
+    }
+
+    #[inline(always)]
+    pub(super) fn is_writable(&self, core: usize, place: Place, now: Ps) -> bool {
+        self.lines[place.line as usize].held.get(core).is_some_and(|held| held.is_writable(now))
+    }
+
+    #[inline(always)]
+    pub(super) fn is_readable(&self, core: usize, place: Place, now: Ps) -> bool {
+        self.lines[place.line as usize].held.get(core).is_some_and(|held| held.is_readable(now))
+    }
+
+    /// Writes a word of a line that is this core's to write.
+    #[inline(always)]
+    pub(super) fn commit(&mut self, worker: usize, place: Place, value: u64, at: Ps) {
+        let core = self.workers[worker].core;
+        let held = &mut self.lines[place.line as usize].held[core];
+        debug_assert!(held.is_writable(at), "{held:?} written at {at}");
+        match held.state {
+            State::Modified => {}
+            State::Exclusive => held.state = State::Modified, // the write that a protocol makes without a word
+            _ => self.note_late_write(core, place.line),
+        }
+        let extra = self.hit(worker, place, true, at);
+        let me = &mut self.workers[worker];
+        me.buffer.committed_at = at + extra;
+        me.acted_at = me.acted_at.max(at);
+        self.values[place.word as usize] = value;
+        #[cfg(test)]
+        self.witness_write(worker, place, value, at);
+        if self.cores[core].has_siblings() {
+            self.wake_spinners(core, place.line, at);
+        }
+    }
+
+    /// Commits the oldest store if that can be before `limit`, or asks for its line.
+    fn commit_oldest(&mut self, worker: usize, limit: Ps) -> Head {
+        let me = &self.workers[worker];
+        let Some(&head) = me.buffer.stores.front() else { return Head::Waits };
+        let mut at = (me.buffer.committed_at + head.pace).max(head.since);
+        if let Some(held) = self.lines[head.place.line as usize].held.get(me.core) {
+            if held.asked != Asked::Nothing {
+                return Head::Waits;
+            }
+            at = at.max(held.write_from);
+        }
+        if at >= limit {
+            return Head::Due(at);
+        }
+        if !self.is_writable(me.core, head.place, at) {
+            self.ask(worker, head.place, Asked::Ownership, at);
+            return Head::Waits;
+        }
+        self.workers[worker].buffer.stores.pop_front();
+        self.commit(worker, head.place, head.value, at);
+        Head::Committed
+    }
+
+    /// Commits what can be before `limit`.
+    pub(super) fn drain_to(&mut self, worker: usize, limit: Ps) {
+        while let Head::Committed = self.commit_oldest(worker, limit) {}
+    }
+
+    /// The same, where the worker itself does not go on: what is left comes in its time.
+    pub(super) fn drain(&mut self, worker: usize) {
+        let core = self.workers[worker].core;
+        loop {
+            match self.commit_oldest(worker, self.horizon(core)) {
+                Head::Committed => {}
+                Head::Waits => return,
+                Head::Due(at) => {
+                    self.stop_draining(worker);
+                    self.workers[worker].buffer.is_due = true;
+                    return self.calendar.add(core, at, Event::Drain { worker: worker as u32 });
+                }
+            }
+        }
+    }
+
+    /// Strikes out the buffer's event: the worker looks after its buffer while it goes on.
+    #[inline(always)]
+    pub(super) fn stop_draining(&mut self, worker: usize) {
+        let me = &mut self.workers[worker];
+        if std::mem::take(&mut me.buffer.is_due) {
+            self.calendar.strike(me.core, Event::Drain { worker: worker as u32 });
+        }
+    }
+
+    /// A store buffer's time has come.
+    pub(super) fn drained(&mut self, worker: usize) {
+        self.workers[worker].buffer.is_due = false;
+        match self.workers[worker].blocked {
+            Blocked::Room | Blocked::Drained => self.run(worker),
+            _ => self.drain(worker),
+        }
+    }
+
+    /// Waits until at most `most` stores are left. Where that comes to pass soon enough, the worker goes on then.
+    pub(super) fn wait_for_buffer(&mut self, worker: usize, most: usize, blocked: Blocked) -> Goes {
+        let core = self.workers[worker].core;
+        while self.workers[worker].buffer.len() > most {
+            if !matches!(self.commit_oldest(worker, self.horizon(core)), Head::Committed) {
+                return self.block(worker, blocked);
+            }
+        }
+        let me = &mut self.workers[worker];
+        me.now = me.now.max(me.buffer.committed_at);
+        Goes::On
+    }
+}

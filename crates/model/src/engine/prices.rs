@@ -1,0 +1,115 @@
+//! The machine's figures in picoseconds, and what is drawn of them.
+
+use crate::chance::Chance;
+use crate::machine::{Distance, Machine};
+use crate::time::{Ps, ps};
+
+/// One of the two ways of a fetch, the request's or the answer's: at least so long, and up to `span` longer.
+#[derive(Copy, Clone, Debug)]
+struct HalfFetch {
+    least: Ps,
+    span: Ps,
+}
+
+/// Half of the distance between the quartiles of two numbers' sum that are drawn alike between -1 and 1: the quartiles of a
+/// triangle over -2 to 2.
+const QUARTILE_OF_TWO: f64 = 2.0 - std::f64::consts::SQRT_2;
+
+impl HalfFetch {
+    fn of(distance: &Distance) -> HalfFetch {
+        let spread = distance.spread.clamp(0.0, Distance::MOST_SPREAD);
+        let (half_ns, deviates_ns) = (distance.fetch_ns / 2.0, distance.fetch_ns * spread / QUARTILE_OF_TWO);
+        HalfFetch { least: ps(half_ns - deviates_ns).max(1), span: ps(2.0 * deviates_ns) }
+    }
+}
+
+/// How long a way is today, between its shortest and its longest. The next request for a line takes the way on which it
+/// came: one that came sooner than usual, and is asked for as much sooner, is kept no longer for it.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Way(u32);
+
+impl Way {
+    /// As long as usual.
+    pub(crate) const USUAL: Way = Way(1 << 31);
+
+    #[inline(always)]
+    pub(super) fn draw(chance: &mut Chance) -> Way {
+        Way(chance.below(1 << 32) as u32)
+    }
+}
+
+/// What everything costs. At least one picosecond each: what takes no time at all would never let time go on.
+#[derive(Debug)]
+pub(super) struct Prices {
+    pub(super) load: Ps,
+    pub(super) store: Ps,
+    pub(super) bump: Ps,
+    pub(super) atomic: Ps,
+    pub(super) fence: Ps,
+    pub(super) pause: Ps,
+    pub(super) flush: Ps,
+    instruction_ns: f64,
+    /// One instruction.
+    pub(super) instruction: Ps,
+    pub(super) syscall: Ps,
+    pub(super) wake: Ps,
+    pub(super) second: Ps,
+    pub(super) last: Ps,
+    pub(super) memory: Ps,
+    /// By distance.
+    half: [HalfFetch; 3],
+    tenure: [Ps; 3],
+    pub(super) store_buffer: usize,
+    pub(super) window: u64,
+}
+
+impl Prices {
+    pub(super) fn of(machine: &Machine) -> Prices {
+        let (costs, caches) = (&machine.costs, &machine.caches);
+        let distances = [machine.distances.cluster, machine.distances.socket, machine.distances.machine];
+        let price = |ns| ps(ns).max(1);
+        Prices {
+            load: price(costs.load_ns),
+            store: price(costs.store_ns),
+            bump: price(costs.bump_ns),
+            atomic: price(costs.atomic_ns),
+            fence: price(costs.fence_ns),
+            pause: price(costs.pause_ns),
+            flush: price(costs.flush_ns),
+            instruction_ns: costs.instruction_ns,
+            instruction: price(costs.instruction_ns),
+            syscall: price(costs.syscall_ns),
+            wake: price(costs.wake_ns),
+            second: ps(caches.l2.ns),
+            last: price(caches.llc.ns),
+            memory: price(caches.memory_ns),
+            half: distances.each_ref().map(HalfFetch::of),
+            tenure: distances.map(|d| ps(d.tenure_ns)),
+            store_buffer: costs.store_buffer.max(1) as usize,
+            window: u64::from(costs.window).max(1),
+        }
+    }
+
+    pub(super) fn instructions(&self, count: u32) -> Ps {
+        ps(f64::from(count) * self.instruction_ns)
+    }
+
+    /// The shortest that a request takes over a distance: nobody there can take a line away sooner.
+    pub(super) fn soonest(&self, distance: usize) -> Ps {
+        self.half[distance].least
+    }
+
+    /// What a request or an answer takes over a distance.
+    #[inline(always)]
+    pub(super) fn half(&self, distance: usize, way: Way) -> Ps {
+        let half = &self.half[distance];
+        half.least + ((half.span * u64::from(way.0)) >> 32)
+    }
+
+    /// A tenure: up to a pass of the contended probe shorter than the figure, so that as many passes fit in on average as
+    /// the figure holds, and not always the next whole number.
+    #[inline(always)]
+    pub(super) fn draw_tenure(&self, distance: usize, chance: &mut Chance) -> Ps {
+        self.tenure[distance].saturating_sub(chance.below(self.bump)).max(1)
+    }
+}
