@@ -117,6 +117,12 @@ impl LockKind {
         )
     }
 
+    /// Whether waiters get it in the order in which they came, so that whoever releases it cannot take it again before
+    /// them.
+    pub const fn serves_by_arrival(self) -> bool {
+        matches!(self, LockKind::Ticket | LockKind::Mcs | LockKind::Clh)
+    }
+
     /// Whether the next owner takes over from one that died.
     pub const fn is_robust(self) -> bool {
         matches!(self, LockKind::PthreadRobust)
