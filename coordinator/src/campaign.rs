@@ -181,7 +181,7 @@ impl Campaign<'_> {
     ) -> Result<(), RunError> {
         for block in blocks {
             let mut order: Vec<&Program> = self.programs(block).collect();
-            order.shuffle(&mut SmallRng::seed_from_u64(self.seed.wrapping_add(u64::from(block)).wrapping_mul(GOLDEN)));
+            order.shuffle(&mut SmallRng::seed_from_u64(self.seed_of(block)));
             for program in order {
                 let traces = self.repetition(program, block)?;
                 let observations = analysis::observe(&program.arm, block, program, &traces, self.machine.rate);
@@ -193,9 +193,16 @@ impl Campaign<'_> {
         Ok(())
     }
 
+    /// A block's own seed.
+    fn seed_of(&self, block: u32) -> u64 {
+        self.seed.wrapping_add(u64::from(block)).wrapping_mul(GOLDEN)
+    }
+
     fn repetition(&self, program: &Program, block: u32) -> Result<Vec<Trace>, RunError> {
         let node = self.machine.memory_node(program, self.plan.measure.headline_role);
         let held = self.hold.map(|hold| HeldArm { hold, arm: &program.arm, block });
+        // What is drawn (`[any]`, when an open loop's first pass is due) is sampled too, and alike in a block's arms.
+        let program = &Program { seed: self.seed_of(block), ..program.clone() };
         let traces = repetition::run(program, self.orders, self.machine.rate, node, self.signals, held)
             .map_err(|error| self.why(program, block, error))?;
         self.check_passes(program, &traces)?;

@@ -3,6 +3,7 @@
 use crate::failure::Failure;
 use crate::latency::Latency;
 use crate::locks::LockState;
+use crate::pace::Schedule;
 use crate::probe::Reading;
 use crate::recorder::Recorder;
 use crate::region::Mapped;
@@ -38,8 +39,8 @@ pub(crate) struct Context<'s> {
     pub(crate) regions: Vec<Option<Mapped>>,
     /// Whether waits and holds are timed; not in a `plain` arm.
     pub(crate) timed_locks: bool,
-    /// From one pass's intended start to the next one's; `None` in a closed loop.
-    pub(crate) period_ticks: Option<f64>,
+    /// When passes are due; `None` in a closed loop.
+    pub(crate) schedule: Option<Schedule>,
     /// Latencies of single passes, where the role asks for them.
     pub(crate) latency: Option<Latency>,
 }
@@ -71,7 +72,7 @@ impl<'s> Context<'s> {
             locks: LockState::all(segment, program, me),
             regions,
             timed_locks: program.timed_locks,
-            period_ticks: me.period.map(|period| period.0 as f64 * rate.ticks_per_ns),
+            schedule: Schedule::of(me, program.window.0, program.seed, rate),
             latency: me.latency.then(|| Latency::of_at_most(warm_up.saturating_add(window).saturating_mul(2))),
         }
     }

@@ -58,7 +58,7 @@ pub(crate) fn run(
 /// The worker's loop, from when it is due until every worker has left the window.
 pub(crate) fn work(compiled: &mut CompiledLoop, context: &mut Context<'_>) {
     wait_for_work(context);
-    if context.latency.is_some() || context.period_ticks.is_some() {
+    if context.latency.is_some() || context.schedule.is_some() {
         passes_one_by_one(compiled, context);
     } else {
         passes(compiled, context);
@@ -113,7 +113,7 @@ fn passes(compiled: &mut CompiledLoop, context: &mut Context<'_>) {
 fn passes_one_by_one(compiled: &mut CompiledLoop, context: &mut Context<'_>) {
     let segment = context.segment;
     let area = segment.area();
-    let mut pace = Pace::new(context.period_ticks, ticks());
+    let mut pace = Pace::new(context.schedule, ticks());
     while !segment.control().must_stop() && context.failure.is_none() {
         let Some(start) = idle_until_due(context, &mut pace) else { return };
         let intended = pace.due().unwrap_or(start);

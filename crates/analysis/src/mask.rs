@@ -51,7 +51,7 @@ pub fn stuck(program: &Program, traces: &[Trace], clock: TickRate) -> Vec<Stuck>
 /// A gap between two clock reads is an eviction where its unexplained part is over 50 µs + 3 × the worker's median
 /// read distance; so is a blocking stretch after which the run queue had kept the worker for over 50 µs, and the edge
 /// of the window where a worker had not yet, or no longer, read the clock. Slices of *all* workers
-/// that overlap an eviction of *any* are masked. Where workers share a CPU nothing is masked: the figure is the whole
+/// that overlap an eviction of *any* are masked. Where workers share a CPU nothing is masked, waits and holds neither: the figure is the whole
 /// window's, and [`Observation::lost_ns`] the time some worker was off its CPU.
 ///
 /// Where roles begin at different times, all of this is of what lies behind the last one's begin: before it not everyone
@@ -244,9 +244,10 @@ fn evicted_enough_to_excuse(program: &Program, trace: &Trace, clock: TickRate) -
 
 fn lock(trace: &LockTrace, masking: &Masking<'_>) -> LockObservation {
     let name = masking.program.locks.get(trace.lock as usize).map(|l| l.name.clone());
-    let counts = |w: &&Wait| {
-        masking.together(w.start_ticks) && !masking.evictions.overlap(w.start_ticks, w.start_ticks + w.ticks)
-    };
+    // Where workers share a CPU some worker is always off it: all waits would be left out.
+    let evicted =
+        |w: &Wait| !masking.program.shares_cpu && masking.evictions.overlap(w.start_ticks, w.start_ticks + w.ticks);
+    let counts = |w: &&Wait| masking.together(w.start_ticks) && !evicted(w);
     let ns = |wait: &Wait| masking.clock.ns(wait.ticks).round() as u64;
     LockObservation {
         lock: name.unwrap_or_else(|| format!("lock {}", trace.lock)),
@@ -553,6 +554,9 @@ mod tests {
         assert_eq!((lock.lock.as_str(), lock.acquisitions, lock.contended, lock.waits_lost), ("m", 100, 5, 1));
         assert_eq!(lock.all_waits, tally([1000, 2_000_000, 200, 300].into_iter()));
         assert_eq!(lock.kept_waits, tally([300, 1000].into_iter()));
+        let crowded = Program { shares_cpu: true, ..twin_lock_program() };
+        let lock = &observe("m", 0, &crowded, &traces, CLOCK)[0].locks[0];
+        assert_eq!(lock.kept_waits, lock.all_waits, "some worker is always off a CPU that two share");
     }
 
     #[test]

@@ -30,7 +30,8 @@ pub struct Program {
     /// Whether locks are tried first where they cannot tell whether they waited, and waits and holds timed; false in a
     /// `plain` arm.
     pub timed_locks: bool,
-    /// Seed of `[any]`.
+    /// Seed of what workers draw: the elements of `[any]`, the phases of open loops. The run's as bound; each repetition
+    /// is sent one of its own.
     pub seed: u64,
 }
 
