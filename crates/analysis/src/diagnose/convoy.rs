@@ -1,10 +1,10 @@
 //! Convoy: everybody sleeps in a queue for a lock that is hardly held; what takes the time is waking the next one.
 //!
 //! Blasgen and others saw it in System R: an owner is interrupted, the others queue behind it, and when it goes on the
-//! queue does not dissolve. Each release hands the lock to a sleeper, which owns it from then on though it does not run
-//! yet; whoever released it comes back before that and queues again. A lock that had seldom been found held is from then
-//! on held for as long as it takes to wake somebody. Waiters that spin with a CPU each form no convoy, however long the
-//! queue: see the rule on costly handoffs.
+//! queue does not dissolve. Each release leaves the lock to a sleeper, and before that has been woken the one that released
+//! it is back and queues again. A lock that had seldom been found held is from then on out of use for as long as it takes
+//! to wake somebody, once for each section. Waiters that spin with a CPU each form no convoy, however long the queue: see
+//! the rule on costly handoffs.
 //!
 //! # References
 //! M. Blasgen, J. Gray, M. Mitoma, T. Price, *The Convoy Phenomenon*, ACM SIGOPS Operating Systems Review 13(2), 1979.
@@ -31,8 +31,8 @@ fn told<'a>(view: &View<'a>, sites: &[Site<'a>], queue: Queue<'a>) -> Finding<'a
     let (name, lock, kind) = (queue.site.name(), &queue.site.lock.lock, &queue.site.lock.kind);
     let text = format!(
         "In `{name}`, {} of the acquisitions of `{lock}` ({kind}) wait although it is held only {} of the time, and {} of \
-         all go to another worker: a wait takes {} ns on average where a hold takes {}. The queue does not dissolve, since \
-         whoever releases the lock comes back before the one that is given it has been woken, and waits behind it.",
+         all go to another worker: a wait takes {} ns on average where a hold takes {}. Most of a wait is being woken, and by \
+         then the others wait again, so the queue does not dissolve.",
         percent(queue.contended),
         percent(queue.held),
         percent(queue.handoffs),
@@ -41,9 +41,9 @@ fn told<'a>(view: &View<'a>, sites: &[Site<'a>], queue: Queue<'a>) -> Finding<'a
     );
     queue.told(view, sites, text, |shown| {
         format!(
-            "Let whoever runs take the lock{shown}: one that a running worker may take before a sleeper that has to be \
-             woken (`pthread`, `pthread-adaptive`, `futex`) dissolves the queue; or do more in each critical section and \
-             enter it less often."
+            "Keep waiters awake or let whoever runs take the lock{shown}: a kind that tries for a while before it sleeps \
+             (`pthread-adaptive`) or spins where each worker has a CPU (`ttas`), and none that hands the lock to a sleeper \
+             (`pthread-pi`); or do more in each critical section and enter it less often."
         )
     })
 }
