@@ -8,10 +8,10 @@ use super::cost;
 use super::held::Guards;
 use super::lines;
 use super::locks::{self, Finding, Site, estimated, figure, measured};
-use crate::view::View;
+use crate::view::{View, same_work};
 use crate::words::{self, list, percent};
-use plan::Program;
-use record::{ArmSummary, Diagnosis};
+use plan::{BoundArm, Program};
+use record::{ArmSummary, Diagnosis, Gain};
 use std::collections::BTreeSet;
 
 /// `explained`: what the other rules about locks have found.
@@ -27,7 +27,7 @@ pub(super) fn find(view: &View, arms: &[ArmSummary], explained: &[(f64, Diagnosi
     let wanted = sites
         .iter()
         .filter(|site| site.lock.contended > 0 && site.lock.handoffs > 0 && !told_already(site) && most_waited(site));
-    locks::report("lock_contention", wanted.filter_map(|site| finding(view, site)).collect())
+    locks::report("lock_contention", wanted.filter_map(|site| finding(view, &sites, site)).collect())
 }
 
 /// The fields that are touched under the lock alone; `None` where workers share something else too, which may be what
@@ -40,12 +40,22 @@ fn protected<'p>(program: &'p Program, lock: &str) -> Option<BTreeSet<&'p str>> 
     all.then(|| own.map(|e| e.field.as_str()).collect())
 }
 
+/// What variants give in which the same work is done under a lock of another kind.
+fn gain(view: &View, sites: &[Site], site: &Site) -> Option<Gain> {
+    let other_kind = |other: &&Site| {
+        other.lock.lock == site.lock.lock && other.kind() != site.kind() && same_work(other.arm, site.arm)
+    };
+    let cured: Vec<(&BoundArm, &Program)> = sites.iter().filter(other_kind).map(|o| (o.arm, o.program)).collect();
+    locks::gain(view, site, &site.roles(), &cured)
+}
+
 /// The cost is that against a lock and data for each worker, and that alone: without it nothing is measured.
-fn finding<'a>(view: &View<'a>, site: &Site<'a>) -> Option<Finding<'a>> {
+fn finding<'a>(view: &View<'a>, sites: &[Site<'a>], site: &Site<'a>) -> Option<Finding<'a>> {
     let (name, lock, kind) = (site.name(), &site.lock.lock, &site.lock.kind);
     let fields = protected(site.program, lock)?;
     let cost::Cost { role, against, ratio, .. } =
         cost::worst(site.roles().into_iter().map(|role| cost::against_unshared(view, site.arm, role)))?;
+    let gain = gain(view, sites, site);
     let waited = site.waited_ns() / site.window_ns(view);
     let moves = match fields.len() {
         0 => String::new(),
@@ -89,10 +99,15 @@ fn finding<'a>(view: &View<'a>, site: &Site<'a>) -> Option<Finding<'a>> {
             super::evidence::transfer(view, name),
             estimated(format!("workers' time spent waiting for `{lock}` in `{name}`"), waited * 100.0, "%"),
         ],
-        cure: "Need the lock less: do several updates in one critical section, take out of it what can be done before or \
-               after, or split what it protects among several locks, each with its own data. A copy for each worker under \
-               the same lock gains nothing, and neither does another line for the data: the owner needs both lines."
-            .to_owned(),
-        gain: None,
+        cure: format!(
+            "Need the lock less: do several updates in one critical section, take out of it what can be done before or \
+             after, or split what it protects among several locks, each with its own data{}. A copy for each worker under \
+             the same lock gains nothing, and neither does another line for the data: the owner needs both lines.",
+            match &gain {
+                Some(gain) => format!("; or take a kind that suits these accesses better, as `{}` does", gain.arm),
+                None => String::new(),
+            }
+        ),
+        gain,
     })
 }
