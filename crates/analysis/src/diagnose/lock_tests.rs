@@ -98,10 +98,10 @@ fn long_holds_that_explain_little_of_the_waiting_are_not_its_cause() {
     assert_eq!(of(&diagnosed(&mut slow_holder(), rare), "long_hold"), None);
     let alike = |_: &Observation| dealings(1000, &[98_000; 700], 700, &[100_000; 16]);
     assert_eq!(of(&diagnosed(&mut slow_holder(), alike), "long_hold"), None, "holds that are all alike: a busy lock");
-    // 10 ns where the data are in the owner's cache, 200 where they come from another's.
+    // 10 ns where the data are in the owner's cache, 300 where they come from another's.
     let fetched = |o: &Observation| {
-        let waits = [vec![150; 900], vec![600; 100]].concat();
-        dealings(200_000, &waits, 100_000, &if o.role == "slow" { [[10; 9], [200; 9]].concat() } else { vec![10; 18] })
+        let holds = if o.role == "slow" { [[10; 3].as_slice(), &[300; 15]].concat() } else { vec![10; 18] };
+        dealings(200_000, &[[150; 900].as_slice(), &[600; 100]].concat(), 60_000, &holds)
     };
     assert_eq!(of(&diagnosed(&mut slow_holder(), fetched), "long_hold"), None, "a line's way is no long hold");
 }
