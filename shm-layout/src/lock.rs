@@ -30,10 +30,10 @@ mod word;
 pub use algorithm::{Effort, Released};
 pub use error::LockError;
 pub use fast_path::{FastPath, fast_path};
-pub use place::{LAST_OWNER_OFFSET, LockPlace, NODE_BYTES, RUN_OFFSET};
+pub use place::{LAST_OWNER_OFFSET, LastOwner, LockPlace, NODE_BYTES, RUN_OFFSET};
 
 use algorithm::{Algorithm, Outcome, Waiting};
-use place::OwnerRecord;
+pub(crate) use place::OwnerRecord;
 use plan::LockKind;
 use std::time::{Duration, Instant};
 

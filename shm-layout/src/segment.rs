@@ -11,7 +11,7 @@ use crate::SharedMemory;
 use crate::check::{ProgramError, check_program};
 use crate::control::Control;
 use crate::header::{Header, HeaderError, program_hash};
-use crate::lock::LockPlace;
+use crate::lock::{LastOwner, LockPlace, OwnerRecord};
 use crate::map::SegmentMap;
 use crate::slot::Slot;
 use nix::fcntl::Flock;
@@ -152,6 +152,16 @@ impl Segment {
         LockPlace { at, nodes, slots: self.map.workers }
     }
 
+    /// Who owned a lock of the Program last, by the lock's index there. For one who looks on from outside.
+    ///
+    /// # Panics
+    /// As [`lock_place`](Segment::lock_place).
+    pub fn last_owner(&self, index: u32) -> LastOwner {
+        // SAFETY: a lock's place lies within the mapping and is aligned; its record is touched by locks and compiled
+        // code as atomics alone, and stays mapped for as long as `self` is borrowed.
+        unsafe { OwnerRecord::at(self.lock_place(index).at) }.look()
+    }
+
     fn view<T: SharedMemory>(&self, offset: u64) -> &T {
         let end = offset + size_of::<T>() as u64;
         assert!(end <= self.map.segment_bytes && offset.is_multiple_of(align_of::<T>() as u64));
@@ -205,6 +215,23 @@ mod tests {
         assert!(!exists(&name));
         segment.control().release();
         assert_eq!(segment.control().phase(), crate::Phase::Released, "the memory lives on");
+    }
+
+    #[test]
+    fn who_owned_a_lock_last_is_seen_from_outside() {
+        use crate::lock::{Effort, SharedLock};
+        let program = program(4096);
+        let segment = Segment::create(&spec(&program, b"p")).unwrap();
+        assert_eq!(segment.last_owner(0), LastOwner { worker: None, run: 0 });
+        for (worker, times) in [(1, 2), (0, 1)] {
+            // SAFETY: made by `Segment::create` with this kind, and this is the worker's only one.
+            let mut lock = unsafe { SharedLock::new(segment.lock_place(0), program.locks[0].kind, worker) };
+            for run in 1..=times {
+                lock.acquire(false, &mut Effort::default(), &|| false).unwrap();
+                assert_eq!(segment.last_owner(0), LastOwner { worker: Some(worker), run });
+                lock.release(false, &|| false).unwrap();
+            }
+        }
     }
 
     #[test]

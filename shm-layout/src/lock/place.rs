@@ -22,11 +22,11 @@ pub(super) const STATE_BYTES: usize = 56;
 pub const NODE_BYTES: u64 = plan::LINE_PAIR_BYTES;
 
 /// Offset of the last owner, a u32, from the lock's first byte: worker index plus 1; 0 while nobody has owned it. Its
-/// exclusive owner alone reads and writes it.
+/// exclusive owner alone writes it; whoever watches may look ([`LastOwner`]).
 pub const LAST_OWNER_OFFSET: u32 = 56;
 
-/// Offset of the run, a u32: acquisitions by the last owner since the last handoff. Its exclusive owner alone reads and
-/// writes it.
+/// Offset of the run, a u32: acquisitions by the last owner since the last handoff. Its exclusive owner alone writes it;
+/// whoever watches may look.
 pub const RUN_OFFSET: u32 = 60;
 
 #[repr(C, align(8))]
@@ -77,10 +77,19 @@ pub(super) unsafe fn nodes<'a, T: SharedMemory>(place: LockPlace) -> &'a [T] {
     unsafe { std::slice::from_raw_parts(place.nodes.cast::<T>(), place.slots as usize + 1) }
 }
 
+/// What a lock's owner record says to one who looks on. Each exclusive acquisition changes it.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct LastOwner {
+    /// The last worker that owned the lock exclusively, whether it still does or not; `None` before the first.
+    pub worker: Option<u32>,
+    /// How often in a row.
+    pub run: u32,
+}
+
 /// Who owned a lock last, and how often in a row.
 #[repr(C)]
 #[derive(Debug)]
-pub(super) struct OwnerRecord {
+pub(crate) struct OwnerRecord {
     last_owner: AtomicU32,
     run: AtomicU32,
 }
@@ -91,10 +100,17 @@ impl OwnerRecord {
     /// # Safety
     /// `at` points to [`LockKind::BYTES`] aligned to [`LockKind::ALIGN`] that stay mapped for `'a`, and whose last eight
     /// are touched as atomics alone.
-    pub(super) unsafe fn at<'a>(at: *mut u8) -> &'a OwnerRecord {
+    pub(crate) unsafe fn at<'a>(at: *mut u8) -> &'a OwnerRecord {
         // SAFETY: within the lock and aligned (the assertions above); any bit pattern is a valid record of atomics; the
         // rest is the caller's promise.
         unsafe { &*at.add(STATE_BYTES).cast::<OwnerRecord>() }
+    }
+
+    /// Who owned it last, as anyone may ask at any time: for one who looks on, the two words are of about one moment.
+    pub(crate) fn look(&self) -> LastOwner {
+        // Relaxed, both, no partner: the numbers are all that is asked.
+        let worker = self.last_owner.load(Ordering::Relaxed).checked_sub(1);
+        LastOwner { worker, run: self.run.load(Ordering::Relaxed) }
     }
 
     /// Forgets everybody.
@@ -108,7 +124,7 @@ impl OwnerRecord {
     #[inline]
     pub(super) fn note(&self, worker: u32, owned: Outcome) -> Acquired {
         debug_assert_ne!(owned, Outcome::Busy, "noted by one that does not hold it");
-        // Relaxed, all four: both words are touched by the lock's exclusive owner alone, and the lock orders one
+        // Relaxed, all four: both words are written by the lock's exclusive owner alone, and the lock orders one
         // owner's accesses before the next one's.
         let (me, last) = (worker + 1, self.last_owner.load(Ordering::Relaxed));
         let before = self.run.load(Ordering::Relaxed);
