@@ -1,6 +1,6 @@
 //! One repetition: a set of fresh processes over a fresh segment, from nothing to their traces.
 
-use crate::collect::{self, Collected};
+use crate::collect::{self, Collected, Failed};
 use crate::hold::HeldArm;
 use crate::launch::{self, Child, LaunchError};
 use crate::provision::{self, Provision, ProvisionError};
@@ -67,11 +67,11 @@ pub(crate) fn run(
 fn traces(program: &Program, provision: &mut Provision, children: &[Child]) -> Result<Vec<Trace>, RepetitionError> {
     match collect::collect(provision, children) {
         Collected::Traces(traces) => Ok(traces),
-        Collected::Failed(nth, failure) => Err(worker_error(&children[nth], failure)),
+        Collected::Failed(failed) => Err(worker_error(children, failed)),
         Collected::Missing(nth) => Err(RepetitionError::Ended {
             worker: children[nth].name.clone(),
             how: "left no report".into(),
-            state: supervise::state_of(program, &provision.segment, children[nth].index),
+            state: supervise::state_of(program, &provision.segment, &children[nth]),
         }),
     }
 }
@@ -86,16 +86,16 @@ fn explain(stop: Stop, program: &Program, provision: &mut Provision, mut childre
         Stop::Stuck(who) => RepetitionError::Stuck(who),
         Stop::Orphaned(what) => RepetitionError::Orphaned(what),
         Stop::Ended { nth, how } => match collect::failure_of(provision, &children) {
-            Some((nth, failure)) => worker_error(&children[nth], failure),
+            Some(failed) => worker_error(&children, failed),
             None => {
-                let Child { name, index, .. } = &children[nth];
-                let state = supervise::state_of(program, &provision.segment, *index);
-                RepetitionError::Ended { worker: name.clone(), how, state }
+                let state = supervise::state_of(program, &provision.segment, &children[nth]);
+                RepetitionError::Ended { worker: children[nth].name.clone(), how, state }
             }
         },
     }
 }
 
-fn worker_error(child: &Child, failure: worker::Failure) -> RepetitionError {
-    RepetitionError::Worker { worker: child.name.clone(), what: failure.what, cure: failure.cure }
+fn worker_error(children: &[Child], Failed { nth, worker, failure }: Failed) -> RepetitionError {
+    let worker = children[nth].name_of(worker).to_owned();
+    RepetitionError::Worker { worker, what: failure.what, cure: failure.cure }
 }

@@ -2,7 +2,7 @@
 //! the window this sleeps on pidfds and does nothing else: on two CPUs, more would evict a worker.
 
 use crate::hold::{GATES, HeldArm, Input};
-use crate::launch::Child;
+use crate::launch::{Child, Member};
 use crate::provision::Provision;
 use crate::signals::Signals;
 use nix::errno::Errno;
@@ -10,7 +10,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::wait::WaitStatus;
 use nix::unistd::read;
 use plan::{Program, WorkerProgram};
-use shm_layout::Segment;
+use shm_layout::{Segment, WorkerState};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
@@ -32,7 +32,7 @@ const ORPHAN_TIME: Duration = Duration::from_millis(500);
 pub(crate) enum Stop {
     /// A request to end.
     Interrupted,
-    /// A worker ended before its time: its position in the Program.
+    /// A process ended before its time: its position in the Program.
     Ended {
         /// Position.
         nth: usize,
@@ -72,7 +72,7 @@ struct Watch<'a> {
     provision: &'a mut Provision,
     children: &'a mut [Child],
     signals: &'a Signals,
-    /// Workers that died as planned, so far.
+    /// Processes that died as planned, so far.
     departed: usize,
 }
 
@@ -90,7 +90,7 @@ impl Watch<'_> {
         let mut deadline = self.within(lengths + SLACK);
         for (held, gate) in held.iter().flat_map(|held| GATES.map(|gate| (held, gate))) {
             self.all_say_so(deadline)?;
-            held.announce(gate, self.children);
+            held.announce(gate, self.children, &self.provision.segment);
             self.wait_for_line(held)?;
             self.provision.segment.control().open_gate(gate);
             deadline = self.within(lengths + SLACK);
@@ -110,7 +110,7 @@ impl Watch<'_> {
     /// Waits until each worker has written its byte: that it has attached, or stands at a gate.
     fn all_say_so(&mut self, deadline: Instant) -> Result<(), Stop> {
         let mut said = 0;
-        while said < self.children.len() {
+        while said < self.program.workers.len() {
             let mut bytes = [0u8; 64];
             let ready = self.provision.ready_read.as_fd();
             let readable = wait_for_change(self.children, Some(self.signals), Some(ready), Some(deadline));
@@ -151,20 +151,16 @@ impl Watch<'_> {
 }
 
 impl Watch<'_> {
-    /// A worker that died as planned never leaves the window by itself: it is counted as having left. If it held a lock
-    /// that only its owner can give back, the run is over.
+    /// Workers of a process that died as planned never leave the window by themselves: those that had not yet are counted
+    /// as having left. If one held a lock that only its owner can give back, the run is over.
     fn note_departures(&mut self) -> Result<(), Stop> {
-        let has_died = |c: &mut Child| {
-            c.poll_status();
-            c.died_as_planned().then_some(c.index)
-        };
-        let died: Vec<u32> = self.children.iter_mut().filter_map(has_died).collect();
-        let control = self.provision.segment.control();
-        for _ in self.departed..died.len() {
-            control.arrive_left(self.program.workers.len() as u32);
-        }
-        if died.len() > self.departed {
-            self.departed = died.len();
+        self.children.iter_mut().for_each(|child| _ = child.poll_status());
+        let died = || self.children.iter().filter(|child| child.died_as_planned());
+        let count = died().count();
+        if count > self.departed {
+            self.departed = count;
+            self.leave_for_the_dead();
+            let died: Vec<u32> = died().flat_map(Child::indices).collect();
             let locks = &self.program.locks;
             let lost = |index: &u32| locks.get(*index as usize).is_some_and(|lock| !lock.kind.is_robust());
             let orphan =
@@ -176,6 +172,17 @@ impl Watch<'_> {
         Ok(())
     }
 
+    /// Arrives at the window's end for each worker that will not, once.
+    fn leave_for_the_dead(&self) {
+        let segment = &self.provision.segment;
+        for worker in self.children.iter().filter(|child| child.died_as_planned()).flat_map(Child::indices) {
+            if segment.slot(worker).state() == WorkerState::Running {
+                segment.slot(worker).set_state(WorkerState::Left);
+                segment.control().arrive_left(self.program.workers.len() as u32);
+            }
+        }
+    }
+
     fn orphaned(&mut self, owner: u32, lock: u32) -> Result<(), Stop> {
         let deadline = Instant::now() + ORPHAN_TIME;
         while Instant::now() < deadline {
@@ -184,10 +191,12 @@ impl Watch<'_> {
                 return Err(Stop::Interrupted);
             }
         }
-        let named = |index: u32| self.children.iter().find(|c| c.index == index).map_or("?", |c| c.name.as_str());
+        let members = || self.children.iter().flat_map(|child| &child.workers);
+        let named = |index: u32| members().find(|member| member.index == index).map_or("?", |member| &member.name);
         // Also those that ended meanwhile: glibc aborts who waits for a priority-inheriting mutex whose owner died.
-        let waits = |c: &&Child| !c.died_as_planned() && self.provision.segment.slot(c.index).waits_for() == Some(lock);
-        let waiters: Vec<&str> = self.children.iter().filter(waits).map(|c| c.name.as_str()).collect();
+        let others = self.children.iter().filter(|child| !child.died_as_planned()).flat_map(|child| &child.workers);
+        let waits = |member: &&Member| self.provision.segment.slot(member.index).waits_for() == Some(lock);
+        let waiters: Vec<&str> = others.filter(waits).map(|member| member.name.as_str()).collect();
         let placed = &self.program.locks[lock as usize];
         Err(Stop::Orphaned(format!(
             "{} died holding lock `{}` of kind {}, which nobody can take over; {}: use `kind = \"pthread-robust\"`, \
@@ -257,11 +266,10 @@ fn words(status: WaitStatus) -> String {
 
 /// What each living worker was doing.
 fn describe(program: &Program, segment: &Segment, children: &mut [Child]) -> String {
-    let living = children.iter_mut().filter_map(|child| match child.poll_status() {
-        None => Some(format!("{} was {}", child.name, state_of(program, segment, child.index))),
-        Some(_) => None,
-    });
-    let living: Vec<String> = living.collect();
+    children.iter_mut().for_each(|child| _ = child.poll_status());
+    let members = children.iter().filter(|child| child.status.is_none()).flat_map(|child| &child.workers);
+    let said = |member: &Member| format!("{} was {}", member.name, state_of_worker(program, segment, member.index));
+    let living: Vec<String> = members.map(said).collect();
     let more = living.len().saturating_sub(MOST_NAMED);
     let named = living[..living.len() - more].join("; ");
     let why = match program.locks.is_empty() && !program.workers.iter().any(WorkerProgram::can_block) {
@@ -276,8 +284,23 @@ fn describe(program: &Program, segment: &Segment, children: &mut [Child]) -> Str
     }
 }
 
+/// Where the workers of a process stood, to follow "while".
+pub(crate) fn state_of(program: &Program, segment: &Segment, child: &Child) -> String {
+    let state = |member: &Member| state_of_worker(program, segment, member.index);
+    match child.workers.as_slice() {
+        [only] => state(only),
+        several => {
+            let more = several.len().saturating_sub(MOST_NAMED);
+            let named = several[..several.len() - more].iter();
+            let named: Vec<String> = named.map(|one| format!("worker {} was {}", one.index, state(one))).collect();
+            let more = if more > 0 { format!(" and {more} more were with them") } else { String::new() };
+            format!("{}{more}", named.join("; "))
+        }
+    }
+}
+
 /// Where a worker stood, and which locks it held or waited for, from its slot.
-pub(crate) fn state_of(program: &Program, segment: &Segment, worker: u32) -> String {
+fn state_of_worker(program: &Program, segment: &Segment, worker: u32) -> String {
     let slot = segment.slot(worker);
     let lock = |index: u32| program.locks.get(index as usize).map_or("?".to_owned(), |lock| format!("`{}`", lock.name));
     let mut text = slot.state().words().to_owned();
