@@ -74,14 +74,15 @@ impl Hold {
 }
 
 impl HeldArm<'_> {
-    /// Says on standard error who stands at `gate`.
+    /// Says on standard error who stands at `gate`: who has died does not.
     pub(crate) fn announce(&self, gate: Gate, children: &[Child], segment: &Segment) {
         let of = |child: &'_ Child, member: &Member| {
             // Of a process with one thread the two numbers are one.
             let tid = if child.workers.len() > 1 { segment.slot(member.index).thread() } else { None };
             (member.name.clone(), child.pid, tid)
         };
-        let members = children.iter().flat_map(|child| child.workers.iter().map(move |member| of(child, member)));
+        let living = children.iter().filter(|child| child.status.is_none());
+        let members = living.flat_map(|child| child.workers.iter().map(move |member| of(child, member)));
         let workers: Vec<(String, Pid, Option<i32>)> = members.collect();
         // Nobody is left to tell where standard error is closed.
         let _ = std::io::stderr().write_all(announcement(self, gate, &workers).as_bytes());

@@ -120,7 +120,9 @@ fn name_of_process(workers: &[WorkerProgram]) -> String {
     let ([first, ..], [.., last]) = (workers, workers) else { return String::new() };
     match workers.len() {
         1 => format!("worker {} (role `{}`, CPU {})", first.index, first.role_name, first.cpu),
-        _ => format!("process {} (role `{}`, workers {} to {})", first.process, first.role_name, first.index, last.index),
+        _ => {
+            format!("process {} (role `{}`, workers {} to {})", first.process, first.role_name, first.index, last.index)
+        }
     }
 }
 

@@ -95,7 +95,8 @@ impl Watch<'_> {
             self.provision.segment.control().open_gate(gate);
             deadline = self.within(lengths + SLACK);
         }
-        while self.children.iter_mut().any(|c| c.poll_status().is_none()) {
+        // Who has ended is looked up in `check` alone: an end that was seen elsewhere would wake nobody.
+        while self.children.iter().any(|child| child.status.is_none()) {
             wait_for_change(self.children, Some(self.signals), None, Some(deadline));
             self.check(Some(deadline))?;
         }
@@ -107,10 +108,10 @@ impl Watch<'_> {
         Instant::now() + time * self.program.workers_a_cpu()
     }
 
-    /// Waits until each worker has written its byte: that it has attached, or stands at a gate.
+    /// Waits until each worker has written its byte: that it has attached, or stands at a gate. Not for the dead.
     fn all_say_so(&mut self, deadline: Instant) -> Result<(), Stop> {
         let mut said = 0;
-        while said < self.program.workers.len() {
+        while said + self.silent() < self.program.workers.len() {
             let mut bytes = [0u8; 64];
             let ready = self.provision.ready_read.as_fd();
             let readable = wait_for_change(self.children, Some(self.signals), Some(ready), Some(deadline));
@@ -120,6 +121,12 @@ impl Watch<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Workers that died as planned before they came to a gate.
+    fn silent(&self) -> usize {
+        let dead = self.children.iter().filter(|child| child.died_as_planned()).flat_map(Child::indices);
+        dead.filter(|worker| self.provision.segment.slot(*worker).state() != WorkerState::Held).count()
     }
 
     /// Waits for a line, as long as it takes: nobody runs, and no deadline holds.
@@ -138,6 +145,7 @@ impl Watch<'_> {
 
     /// Whether anything says stop, the deadline last.
     fn check(&mut self, deadline: Option<Instant>) -> Result<(), Stop> {
+        self.children.iter_mut().for_each(|child| _ = child.poll_status());
         // First: a death that was planned may be why another worker ended.
         self.note_departures()?;
         check(self.children, self.signals)?;
@@ -154,7 +162,6 @@ impl Watch<'_> {
     /// Workers of a process that died as planned never leave the window by themselves: those that had not yet are counted
     /// as having left. If one held a lock that only its owner can give back, the run is over.
     fn note_departures(&mut self) -> Result<(), Stop> {
-        self.children.iter_mut().for_each(|child| _ = child.poll_status());
         let died = || self.children.iter().filter(|child| child.died_as_planned());
         let count = died().count();
         if count > self.departed {
@@ -240,14 +247,12 @@ fn wait_for_change(
 }
 
 /// Whether anything says stop. A worker that failed by itself is named before one that only left with it.
-fn check(children: &mut [Child], signals: &Signals) -> Result<(), Stop> {
+fn check(children: &[Child], signals: &Signals) -> Result<(), Stop> {
     if signals.pending() {
         return Err(Stop::Interrupted);
     }
-    let ended: Vec<(usize, WaitStatus)> =
-        children.iter_mut().enumerate().filter_map(|(nth, c)| Some((nth, c.poll_status()?))).collect();
-    let ended: Vec<(usize, WaitStatus)> =
-        ended.into_iter().filter(|(nth, _)| !children[*nth].died_as_planned()).collect();
+    let unplanned = children.iter().enumerate().filter(|(_, child)| !child.died_as_planned());
+    let ended: Vec<(usize, WaitStatus)> = unplanned.filter_map(|(nth, child)| Some((nth, child.status?))).collect();
     let killed = ended.iter().find(|(_, status)| matches!(status, WaitStatus::Signaled(..)));
     let failed = ended.iter().find(|(_, status)| !matches!(status, WaitStatus::Exited(_, 0)));
     match killed.or(failed) {

@@ -218,7 +218,9 @@ impl Conversation {
                 text.push_str(&line);
             }
             if held && line.starts_with("Enter") {
-                let pid = |line: &str| line.rsplit_once(": pid ").map(|(_, pid)| pid.split(',').next().unwrap().parse().unwrap());
+                let pid = |line: &str| {
+                    line.rsplit_once(": pid ").map(|(_, pid)| pid.split(',').next().unwrap().parse().unwrap())
+                };
                 return AtGate { pids: text.lines().filter_map(pid).collect(), text };
             }
         }
