@@ -5,7 +5,7 @@
 //! saying so (or between giving it back and saying so) says nothing or too much. So a slot is only where the question
 //! comes from; the answer is what the living do: a lock whose owner record changes again was not lost.
 
-use crate::launch::Child;
+use crate::launch::{Child, Member, name_among};
 use plan::{LockKind, Program};
 use shm_layout::Segment;
 use shm_layout::lock::LastOwner;
@@ -105,8 +105,11 @@ impl Suspect {
         let placed = &program.locks[self.lock as usize];
         let (lock, kind) = (format!("lock `{}`", placed.name), placed.kind);
         // Also those that ended meanwhile: glibc aborts who waits for a priority-inheriting mutex whose owner died.
-        let waits = |c: &&Child| !dead.contains(&c.index) && segment.slot(c.index).waits_for() == Some(self.lock);
-        let waiters: Vec<&str> = children.iter().filter(waits).map(|c| c.name.as_str()).collect();
+        let waits = |member: &&Member| {
+            !dead.contains(&member.index) && segment.slot(member.index).waits_for() == Some(self.lock)
+        };
+        let members = children.iter().flat_map(|child| &child.workers);
+        let waiters: Vec<&str> = members.filter(waits).map(|member| member.name.as_str()).collect();
         let moved = self.has_moved(segment);
         let waiting = match waiters.is_empty() {
             true => "nobody was waiting for it yet".to_owned(),
@@ -118,9 +121,8 @@ impl Suspect {
         let words = match self.part {
             Part::Held if kind.is_robust() => {
                 let heir = segment.last_owner(self.lock).worker.filter(|_| moved);
-                let heir = heir.and_then(|heir| children.iter().find(|c| c.index == heir));
                 let heir = heir.map_or("which its next owner can take over".to_owned(), |heir| {
-                    format!("which {} has taken over", heir.name)
+                    format!("which {} has taken over", name_among(children, heir))
                 });
                 format!("holding {lock} of kind {}, {heir}", kind.name())
             }
@@ -161,7 +163,8 @@ impl<'a> Stillness<'a> {
     /// Whether it has lasted long enough by now.
     fn lasts(&mut self, segment: &Segment, children: &mut [Child], now: Instant) -> bool {
         let owners = Self::owners(segment, self.suspects);
-        let all_wait = |c: &mut Child| c.poll_status().is_some() || segment.slot(c.index).waits_for().is_some();
+        let waits = |index: u32| segment.slot(index).waits_for().is_some();
+        let all_wait = |child: &mut Child| child.poll_status().is_some() || child.indices().all(waits);
         let still = owners == self.owners && children.iter_mut().all(all_wait);
         self.owners = owners;
         self.since = still.then(|| self.since.unwrap_or(now));

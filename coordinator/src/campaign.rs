@@ -233,7 +233,7 @@ impl Campaign<'_> {
         if lost.is_empty() {
             return RunError::Repetition { arm, block, error };
         }
-        let workers = lost.into_iter().map(name_of).collect::<Vec<_>>().join(", ");
+        let workers = lost.into_iter().map(|worker| name_of(program, worker)).collect::<Vec<_>>().join(", ");
         RunError::CpuTaken { arm, block, workers, limits: Machine::cpu_limits(), error: Box::new(error) }
     }
 

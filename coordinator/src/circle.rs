@@ -1,7 +1,7 @@
 //! Workers that wait for each other in a circle: each holds a lock that the one before it waits for, so none ever goes on.
 //! Looked for when a repetition is late, since it lasts; in a window nobody looks.
 
-use crate::launch::Child;
+use crate::launch::{Child, name_among};
 use plan::{OpKind, Program};
 use shm_layout::Segment;
 
@@ -20,7 +20,8 @@ pub(crate) struct Circle(Vec<Link>);
 /// A circle among the workers that live, as their slots tell at this moment. One that is seen twice stands: waits that end
 /// at a time are left out, so nothing in it can go on.
 pub(crate) fn find(program: &Program, segment: &Segment, children: &mut [Child]) -> Option<Circle> {
-    let living = children.iter_mut().filter_map(|c| c.poll_status().is_none().then_some(c.index));
+    children.iter_mut().for_each(|child| _ = child.poll_status());
+    let living = children.iter().filter(|child| child.status.is_none()).flat_map(Child::indices);
     let waiting = living.filter_map(|worker| {
         let waits_for = segment.slot(worker).waits_for()?;
         (!leaves(program, worker, waits_for)).then_some(Link { worker, waits_for })
@@ -61,11 +62,10 @@ impl Circle {
     /// Who holds what and waits for what, and what to do.
     pub(crate) fn words(&self, program: &Program, children: &[Child]) -> String {
         let lock = |index: u32| program.locks.get(index as usize).map_or("?", |lock| lock.name.as_str());
-        let named = |index: u32| children.iter().find(|c| c.index == index).map_or("?", |c| c.name.as_str());
         let befores = self.0.iter().cycle().skip(self.0.len().saturating_sub(1));
         let link = |(link, before): (&Link, &Link)| {
             let (holds, waits_for) = (lock(before.waits_for), lock(link.waits_for));
-            format!("{} holds lock `{holds}` and waits for lock `{waits_for}`", named(link.worker))
+            format!("{} holds lock `{holds}` and waits for lock `{waits_for}`", name_among(children, link.worker))
         };
         let links: Vec<String> = self.0.iter().zip(befores).map(link).collect();
         format!(

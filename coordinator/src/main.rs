@@ -24,6 +24,10 @@ use clap::Parser;
 use cli::{Cli, Command};
 use std::process::ExitCode;
 
+/// Also the coordinator's; what it is for shows in a worker process with threads.
+#[global_allocator]
+static HEAP: worker::Heap = worker::Heap;
+
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
     if arguments.next().is_some_and(|first| first == worker::WORKER_ARGUMENT) {

@@ -23,7 +23,7 @@ pub(crate) struct Provision {
     pub(crate) segment: Segment,
     pub(crate) slots: u32,
     pub(crate) program_fd: OwnedFd,
-    /// One a worker, in the Program's order.
+    /// One a process, in the Program's order.
     pub(crate) reports: Vec<File>,
     /// Workers write one byte each when they have attached.
     pub(crate) ready_read: OwnedFd,
@@ -68,7 +68,7 @@ pub(crate) fn provision(
     Ok(Provision {
         slots,
         program_fd: high(handover.memfd)?,
-        reports: program.workers.iter().map(report).collect::<Result<_, _>>()?,
+        reports: program.processes().map(report).collect::<Result<_, _>>()?,
         segment,
         ready_read,
         ready_write,

@@ -1,6 +1,6 @@
 //! One repetition: a set of fresh processes over a fresh segment, from nothing to their traces.
 
-use crate::collect::{self, Collected};
+use crate::collect::{self, Collected, Failed};
 use crate::hold::HeldArm;
 use crate::launch::{self, Child, LaunchError};
 use crate::provision::{self, Provision, ProvisionError};
@@ -67,11 +67,11 @@ pub(crate) fn run(
 fn traces(program: &Program, provision: &mut Provision, children: &[Child]) -> Result<Vec<Trace>, RepetitionError> {
     match collect::collect(provision, children) {
         Collected::Traces(traces) => Ok(traces),
-        Collected::Failed(nth, failure) => Err(worker_error(&children[nth], failure)),
+        Collected::Failed(failed) => Err(worker_error(children, failed)),
         Collected::Missing(nth) => Err(RepetitionError::Ended {
             worker: children[nth].name.clone(),
             how: "left no report".into(),
-            state: supervise::state_of(program, &provision.segment, children[nth].index),
+            state: supervise::state_of(program, &provision.segment, &children[nth]),
         }),
     }
 }
@@ -86,12 +86,13 @@ fn explain(stop: Stop, provision: &mut Provision, mut children: Vec<Child>) -> R
         Stop::Stuck(who) => RepetitionError::Stuck(who),
         Stop::Orphaned(what) => RepetitionError::Orphaned(what),
         Stop::Ended { nth, how, state, .. } => match collect::failure_of(provision, &children) {
-            Some((nth, failure)) => worker_error(&children[nth], failure),
+            Some(failed) => worker_error(&children, failed),
             None => RepetitionError::Ended { worker: children[nth].name.clone(), how, state },
         },
     }
 }
 
-fn worker_error(child: &Child, failure: worker::Failure) -> RepetitionError {
-    RepetitionError::Worker { worker: child.name.clone(), what: failure.what, cure: failure.cure }
+fn worker_error(children: &[Child], Failed { nth, worker, failure }: Failed) -> RepetitionError {
+    let worker = children[nth].name_of(worker).to_owned();
+    RepetitionError::Worker { worker, what: failure.what, cure: failure.cure }
 }

@@ -4,7 +4,7 @@
 use crate::aftermath::{self, Legacy};
 use crate::circle;
 use crate::hold::{GATES, HeldArm, Input};
-use crate::launch::Child;
+use crate::launch::{Child, Member, name_among};
 use crate::provision::Provision;
 use crate::signals::Signals;
 use nix::errno::Errno;
@@ -13,7 +13,7 @@ use nix::sys::signal::Signal;
 use nix::sys::wait::WaitStatus;
 use nix::unistd::read;
 use plan::{Program, WorkerProgram};
-use shm_layout::Segment;
+use shm_layout::{Segment, WorkerState};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
@@ -40,7 +40,7 @@ const CAUSE_TIME: Duration = Duration::from_millis(100);
 pub(crate) enum Stop {
     /// A request to end.
     Interrupted,
-    /// A worker ended before its time: its position in the Program.
+    /// A process ended before its time: its position in the Program.
     Ended {
         /// Position.
         nth: usize,
@@ -89,7 +89,7 @@ struct Watch<'a> {
     provision: &'a mut Provision,
     children: &'a mut [Child],
     signals: &'a Signals,
-    /// Workers that died as planned, so far.
+    /// Processes that died as planned, so far.
     departed: usize,
 }
 
@@ -107,13 +107,14 @@ impl Watch<'_> {
         let mut deadline = self.within(lengths + SLACK);
         for (held, gate) in held.iter().flat_map(|held| GATES.map(|gate| (held, gate))) {
             self.all_say_so(deadline)?;
-            held.announce(gate, self.children);
+            held.announce(gate, self.children, &self.provision.segment);
             self.wait_for_line(held)?;
             self.provision.segment.control().open_gate(gate);
             deadline = self.within(lengths + SLACK);
         }
         let mut late = self.within(lengths + LATE_TIME);
-        while self.children.iter_mut().any(|c| c.poll_status().is_none()) {
+        // Who has ended is looked up in `check` alone: an end that was seen elsewhere would wake nobody.
+        while self.children.iter().any(|child| child.status.is_none()) {
             wait_for_change(self.children, Some(self.signals), None, Some(deadline.min(late)));
             self.check(Some(deadline))?;
             if Instant::now() >= late {
@@ -129,10 +130,10 @@ impl Watch<'_> {
         Instant::now() + time * self.program.workers_a_cpu()
     }
 
-    /// Waits until each worker has written its byte: that it has attached, or stands at a gate.
+    /// Waits until each worker has written its byte: that it has attached, or stands at a gate. Not for the dead.
     fn all_say_so(&mut self, deadline: Instant) -> Result<(), Stop> {
         let mut said = 0;
-        while said < self.children.len() {
+        while said + self.silent() < self.program.workers.len() {
             let mut bytes = [0u8; 64];
             let ready = self.provision.ready_read.as_fd();
             let readable = wait_for_change(self.children, Some(self.signals), Some(ready), Some(deadline));
@@ -142,6 +143,12 @@ impl Watch<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Workers that died as planned before they came to a gate.
+    fn silent(&self) -> usize {
+        let dead = self.children.iter().filter(|child| child.died_as_planned()).flat_map(Child::indices);
+        dead.filter(|worker| self.provision.segment.slot(*worker).state() != WorkerState::Held).count()
     }
 
     /// Waits for a line, as long as it takes: nobody runs, and no deadline holds.
@@ -160,6 +167,7 @@ impl Watch<'_> {
 
     /// Whether anything says stop, the deadline last.
     fn check(&mut self, deadline: Option<Instant>) -> Result<(), Stop> {
+        self.children.iter_mut().for_each(|child| _ = child.poll_status());
         // First: a death that was planned may be why another worker ended.
         self.note_departures()?;
         if self.signals.pending() {
@@ -189,20 +197,15 @@ impl Watch<'_> {
 }
 
 impl Watch<'_> {
-    /// A worker that died as planned never leaves the window by itself: it is counted as having left. If it held a lock
-    /// that only its owner can give back, the run is over.
+    /// Workers of a process that died as planned never leave the window by themselves: those that had not yet are counted
+    /// as having left. If one held a lock that only its owner can give back, the run is over.
     fn note_departures(&mut self) -> Result<(), Stop> {
-        let has_died = |c: &mut Child| {
-            c.poll_status();
-            c.died_as_planned().then_some(c.index)
-        };
-        let died: Vec<u32> = self.children.iter_mut().filter_map(has_died).collect();
-        let control = self.provision.segment.control();
-        for _ in self.departed..died.len() {
-            control.arrive_left(self.program.workers.len() as u32);
-        }
-        if died.len() > self.departed {
-            self.departed = died.len();
+        let died = || self.children.iter().filter(|child| child.died_as_planned());
+        let count = died().count();
+        if count > self.departed {
+            self.departed = count;
+            self.leave_for_the_dead();
+            let died: Vec<u32> = died().flat_map(Child::indices).collect();
             let locks = &self.program.locks;
             let is_lost = |lock: &u32| locks.get(*lock as usize).is_some_and(|lock| !lock.kind.is_robust());
             if died.iter().any(|owner| self.provision.segment.slot(*owner).holds().iter().any(is_lost)) {
@@ -219,8 +222,19 @@ impl Watch<'_> {
         aftermath::look(program, &provision.segment, children, dead, |children, until| pause(children, signals, until))
     }
 
+    /// Arrives at the window's end for each worker that will not, once.
+    fn leave_for_the_dead(&self) {
+        let segment = &self.provision.segment;
+        for worker in self.children.iter().filter(|child| child.died_as_planned()).flat_map(Child::indices) {
+            if segment.slot(worker).state() == WorkerState::Running {
+                segment.slot(worker).set_state(WorkerState::Left);
+                segment.control().arrive_left(self.program.workers.len() as u32);
+            }
+        }
+    }
+
     fn orphaned(&self, lost: &Legacy) -> Stop {
-        let named = self.children.iter().find(|c| c.index == lost.dead).map_or("?", |c| c.name.as_str());
+        let named = name_among(self.children, lost.dead);
         Stop::Orphaned(format!(
             "{named} died {}: use `kind = \"pthread-robust\"`, whose next owner is told and goes on",
             lost.words
@@ -239,12 +253,18 @@ impl Watch<'_> {
             self.note_departures()?;
         }
         let (nth, status) = failed(self.children).unwrap_or(first);
-        let index = self.children[nth].index;
-        let mut parts = vec![self.provision.segment.slot(index).state().words().to_owned()];
-        let legacies = self.legacies(&[index])?;
+        let dead: Vec<u32> = self.children[nth].indices().collect();
+        let legacies = self.legacies(&dead)?;
         let lost = legacies.iter().any(|legacy| legacy.lost);
-        parts.extend(legacies.into_iter().map(|legacy| legacy.words));
-        Ok(Stop::Ended { nth, how: words(status), state: parts.join(", "), lost })
+        let states: Vec<String> = dead
+            .iter()
+            .map(|index| {
+                let mut parts = vec![self.provision.segment.slot(*index).state().words().to_owned()];
+                parts.extend(legacies.iter().filter(|of| of.dead == *index).map(|legacy| legacy.words.clone()));
+                parts.join(", ")
+            })
+            .collect();
+        Ok(Stop::Ended { nth, how: words(status), state: of_each(&dead, states), lost })
     }
 }
 
@@ -301,6 +321,18 @@ fn failed(children: &mut [Child]) -> Option<(usize, WaitStatus)> {
     ranked.min_by_key(|(rank, nth, _)| (*rank, *nth)).map(|(_, nth, status)| (nth, status))
 }
 
+/// What is said of each worker of a process, to follow "while".
+fn of_each(workers: &[u32], said: Vec<String>) -> String {
+    if workers.len() == 1 {
+        return said.join("");
+    }
+    let more = workers.len().saturating_sub(MOST_NAMED);
+    let named = workers.iter().zip(said).take(MOST_NAMED);
+    let named: Vec<String> = named.map(|(worker, state)| format!("worker {worker} was {state}")).collect();
+    let more = if more > 0 { format!(" and {more} more were with them") } else { String::new() };
+    format!("{}{more}", named.join("; "))
+}
+
 fn words(status: WaitStatus) -> String {
     match status {
         WaitStatus::Signaled(_, signal, _) => format!("was killed by {signal}"),
@@ -311,11 +343,10 @@ fn words(status: WaitStatus) -> String {
 
 /// What each living worker was doing.
 fn describe(program: &Program, segment: &Segment, children: &mut [Child]) -> String {
-    let living = children.iter_mut().filter_map(|child| match child.poll_status() {
-        None => Some(format!("{} was {}", child.name, state_of(program, segment, child.index))),
-        Some(_) => None,
-    });
-    let living: Vec<String> = living.collect();
+    children.iter_mut().for_each(|child| _ = child.poll_status());
+    let members = children.iter().filter(|child| child.status.is_none()).flat_map(|child| &child.workers);
+    let said = |member: &Member| format!("{} was {}", member.name, state_of_worker(program, segment, member.index));
+    let living: Vec<String> = members.map(said).collect();
     let more = living.len().saturating_sub(MOST_NAMED);
     let named = living[..living.len() - more].join("; ");
     let why = match program.locks.is_empty() && !program.workers.iter().any(WorkerProgram::can_block) {
@@ -330,8 +361,14 @@ fn describe(program: &Program, segment: &Segment, children: &mut [Child]) -> Str
     }
 }
 
+/// Where the workers of a process stood, to follow "while".
+pub(crate) fn state_of(program: &Program, segment: &Segment, child: &Child) -> String {
+    let workers: Vec<u32> = child.indices().collect();
+    of_each(&workers, workers.iter().map(|worker| state_of_worker(program, segment, *worker)).collect())
+}
+
 /// Where a worker stood, and which locks it held or waited for, from its slot.
-pub(crate) fn state_of(program: &Program, segment: &Segment, worker: u32) -> String {
+fn state_of_worker(program: &Program, segment: &Segment, worker: u32) -> String {
     let slot = segment.slot(worker);
     let lock = |index: u32| program.locks.get(index as usize).map_or("?".to_owned(), |lock| format!("`{}`", lock.name));
     let mut text = slot.state().words().to_owned();

@@ -29,6 +29,7 @@ const NAMES: [&str; 20] = [
     "cgroup_quota",
     "cpuset",
     "open_files",
+    "threads",
     "executable_memory",
 ];
 

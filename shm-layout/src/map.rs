@@ -27,6 +27,7 @@
 //!   4         4                  waits_for: lock index plus 1      its worker
 //!   8         8                  holds: a bit a lock               its worker
 //!   16        8                  seen_ticks                        its worker
+//!   24        4                  thread                            its worker
 //!   128       8                  court.ball                        its worker and its next neighbour in the ring
 //!   136       2 x 8              court.tallies                     its worker; its next neighbour
 //! + slots     nodes x locks    queue nodes: (workers + 1) x 128    see `lock`
@@ -80,6 +81,7 @@ const _: () = {
     assert!(offset_of!(Status, waits_for) == 4);
     assert!(offset_of!(Status, holds) == 8);
     assert!(offset_of!(Status, seen_ticks) == 16);
+    assert!(offset_of!(Status, thread) == 24);
     assert!(offset_of!(Slot, court) == PAIR);
     assert!(offset_of!(Court, ball) == 0 && offset_of!(Court, tallies) == 8);
     assert!(size_of::<Court>() <= 64, "the court is one line");

@@ -66,6 +66,11 @@ pub struct Segment {
     guard: Option<Flock<OwnedFd>>,
 }
 
+// SAFETY: a shared reference gives names, numbers, views of atomics ([`SharedMemory`], vouched for by whoever implements
+// it) and raw pointers, to which their users hold the same rules between threads as between processes. What it takes a
+// `Shmem` for is reading its address, length and name, which change under `&mut self` alone.
+unsafe impl Sync for Segment {}
+
 impl std::fmt::Debug for Segment {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Segment").field("name", &self.name()).field("map", &self.map).finish_non_exhaustive()

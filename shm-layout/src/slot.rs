@@ -34,6 +34,8 @@ pub(crate) struct Status {
     pub(crate) holds: AtomicU64,
     /// The worker's last clock read, in phases where a neighbour must know that it runs.
     pub(crate) seen_ticks: AtomicU64,
+    /// The worker's thread, as the kernel numbers it; 0 until it has attached.
+    pub(crate) thread: AtomicU32,
 }
 
 // SAFETY: repr(C), fixed-width atomics only; discriminants are checked when read.
@@ -94,6 +96,20 @@ impl Slot {
             6 => WorkerState::Held,
             _ => WorkerState::Starting,
         }
+    }
+
+    /// Notes the thread that this worker is (`gettid(2)`), for messages to name.
+    pub fn set_thread(&self, tid: i32) {
+        // Relaxed: published by the byte on the ready pipe that says the worker has attached.
+        self.status.thread.store(tid.cast_unsigned(), Ordering::Relaxed);
+    }
+
+    /// The thread that this worker is; `None` until it has attached. Nobody is signalled by it: a thread's number may
+    /// be another's once it has ended.
+    pub fn thread(&self) -> Option<i32> {
+        // Relaxed, no partner in memory: see `set_thread`.
+        let tid = self.status.thread.load(Ordering::Relaxed).cast_signed();
+        (tid > 0).then_some(tid)
     }
 
     /// Notes a clock read of this worker, for its neighbour to see that it was running then.
@@ -159,6 +175,16 @@ mod tests {
         slot.set_holds(63, false);
         slot.set_waits_for(None);
         assert_eq!((slot.waits_for(), slot.holds()), (None, vec![2]));
+    }
+
+    #[test]
+    fn a_thread_is_known_once_it_has_said_so() {
+        let slot = Slot::default();
+        assert_eq!(slot.thread(), None);
+        slot.set_thread(4711);
+        assert_eq!(slot.thread(), Some(4711));
+        slot.set_thread(-1); // a stranger's
+        assert_eq!(slot.thread(), None);
     }
 
     #[test]

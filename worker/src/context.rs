@@ -112,6 +112,7 @@ impl<'s> Context<'s> {
         Trace {
             worker: self.index,
             pid: nix::unistd::getpid().as_raw(),
+            tid: nix::unistd::gettid().as_raw(),
             cpu,
             open_ticks: recorded.open_ticks,
             work_ticks: recorded.work_ticks,

@@ -236,8 +236,9 @@ impl Recorder {
             }
             Stage::Inside if now >= self.close_ticks => {
                 self.leave();
-                slot.set_state(WorkerState::Left);
+                // In this order: the coordinator arrives for a worker that died as planned and had not left.
                 control.arrive_left(workers);
+                slot.set_state(WorkerState::Left);
             }
             Stage::Inside | Stage::Left => {}
         }

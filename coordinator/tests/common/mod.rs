@@ -97,11 +97,12 @@ pub(crate) fn alone() -> MutexGuard<'static, ()> {
     MEASURING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A worker process of one coordinator, found in procfs.
+/// A process of workers of one coordinator, found in procfs.
 #[derive(Clone, Debug)]
 pub(crate) struct Worker {
     pub(crate) pid: i32,
     pub(crate) segment: String,
+    /// The process's number: its worker's index, where every process before it has one thread, too.
     pub(crate) index: u32,
 }
 
@@ -202,7 +203,7 @@ pub(crate) struct Conversation {
 /// What a run says at a gate.
 pub(crate) struct AtGate {
     pub(crate) text: String,
-    /// In the order of the workers.
+    /// Of each worker, in order.
     pub(crate) pids: Vec<i32>,
 }
 
@@ -227,7 +228,9 @@ impl Conversation {
                 text.push_str(&line);
             }
             if held && line.starts_with("Enter") {
-                let pid = |line: &str| line.rsplit_once(": pid ").map(|(_, pid)| pid.parse().unwrap());
+                let pid = |line: &str| {
+                    line.rsplit_once(": pid ").map(|(_, pid)| pid.split(',').next().unwrap().parse().unwrap())
+                };
                 return AtGate { pids: text.lines().filter_map(pid).collect(), text };
             }
         }

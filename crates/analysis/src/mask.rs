@@ -73,7 +73,7 @@ pub fn observe(arm: &str, block: u32, program: &Program, traces: &[Trace], clock
             worker: trace.worker,
             role: role_name(worker),
             pid: Some(trace.pid),
-            tid: None,
+            tid: (trace.tid != trace.pid).then_some(trace.tid),
             cpu: trace.cpu,
             passes: trace.passes,
             kept_passes: share.kept_passes,

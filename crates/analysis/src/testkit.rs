@@ -131,6 +131,7 @@ pub(crate) fn steady_trace(worker: u32, ns_per_op: f64, clock: TickRate) -> Trac
     Trace {
         worker,
         pid: 100 + worker as i32,
+        tid: 100 + worker as i32,
         cpu: worker,
         open_ticks: open,
         work_ticks: open,

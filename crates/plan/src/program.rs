@@ -58,6 +58,11 @@ impl Program {
         Nanos(self.workers.iter().map(length).max().unwrap_or(0))
     }
 
+    /// The workers of each process, in the order of [`WorkerProgram::process`]: one, or several that are its threads.
+    pub fn processes(&self) -> impl Iterator<Item = &[WorkerProgram]> {
+        self.workers.chunk_by(|one, next| one.process == next.process)
+    }
+
     /// How many workers take turns on the busiest CPU, at least 1: every phase may last so many times as long.
     pub fn workers_a_cpu(&self) -> u32 {
         let on = |cpu| self.workers.iter().filter(|w| w.cpu == cpu).count() as u32;

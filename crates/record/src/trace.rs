@@ -18,6 +18,8 @@ pub struct Trace {
     pub worker: u32,
     /// Its process.
     pub pid: i32,
+    /// Its thread; of a process's first worker the same number.
+    pub tid: i32,
     /// The CPU its affinity named when read back after pinning.
     pub cpu: u32,
     /// When the window opened, ticks; the same in every worker of a repetition.

@@ -59,9 +59,12 @@ fn threads_divide_the_workers() {
     let cure =
         "`workers` counts the threads of all processes: make `threads` `1`, `2` or `4`, or `workers` a multiple of 3";
     key("threads = 3", "role `second` has 4 workers, and its processes 3 threads each", cure);
-    key("threads = 2", "threads are not built yet: leave it out", "leave `threads` out, or write threads = 1");
     key("threads = 0", "not within 1 to 64", "write a number from 1 to 64");
     key("threads = 65", "not within 1 to 64", "write a number from 1 to 64");
+    // Where a point of a sweep does not divide them, its value is at fault.
+    let swept = "'load x']\n[sweep]\n'role.second.threads' = [2, 3]\n#";
+    let said = "role `second` has 4 workers, and its processes 3 threads each";
+    assert_refused("pthread", "", swept, 15, 29, said, cure);
 }
 
 #[test]
@@ -180,7 +183,7 @@ fn every_kind_is_accepted_with_what_it_can_do() {
     for kind in plan::LockKind::ALL {
         let timeout = if kind.times_out() { " timeout 1us" } else { "" };
         let steps = format!("'lock m{timeout}', 'add x', 'unlock m', 'rlock m{timeout}', 'load x', 'runlock m'");
-        let text = format!("oversubscribe = true\n{}", text(kind.name(), "rate = '2k/s'", &steps));
+        let text = format!("oversubscribe = true\n{}", text(kind.name(), "threads = 2\nrate = '2k/s'", &steps));
         let loaded = scenario::parse("lab.toml", &text).unwrap_or_else(|refusal| panic!("{}", refusal.render(false)));
         let bound = bind(&loaded.plan, &two_cpus(), 1);
         let bound = bound.unwrap_or_else(|error| panic!("{}", loaded.source.refuse(&error).render(false)));
