@@ -4,7 +4,7 @@
 
 use counters::{Counters, Order};
 use plan::{AccessKind, Address, CpuId, Nanos, Op, OpKind, Width, WorkerIndex, WorkerProgram};
-use worker::compile::{CompileError, CompiledLoop, Hooks};
+use worker::compile::{CompileError, CompiledLoop, Hooks, LockSites};
 
 /// A step that both sides know.
 #[derive(Copy, Clone)]
@@ -185,5 +185,5 @@ pub(crate) fn compile(step: &Step) -> Result<CompiledLoop, CompileError> {
         steps: vec![format!("{} word", step.name)],
         ops: vec![Op { every: 1, step: 0, kind }],
     };
-    CompiledLoop::compile(&program, 1, 1.0, &Hooks::UNUSED)
+    CompiledLoop::compile(&program, &LockSites::NONE, 1, 1.0, &Hooks::UNUSED)
 }

@@ -167,8 +167,7 @@ impl Watch<'_> {
             self.departed = died.len();
             let locks = &self.program.locks;
             let lost = |index: &u32| locks.get(*index as usize).is_some_and(|lock| !lock.kind.is_robust());
-            let orphan =
-                |owner: &u32| Some((*owner, self.provision.segment.slot(*owner).holds().into_iter().find(lost)?));
+            let orphan = |owner: &u32| Some((*owner, self.provision.segment.holds(*owner).into_iter().find(lost)?));
             if let Some((owner, lock)) = died.iter().find_map(orphan) {
                 return self.orphaned(owner, lock);
             }
@@ -183,6 +182,10 @@ impl Watch<'_> {
             if self.signals.pending() {
                 return Err(Stop::Interrupted);
             }
+        }
+        // A lock that was changing hands just then is with its new owner by now.
+        if !self.provision.segment.holds(owner).contains(&lock) {
+            return Ok(());
         }
         let named = |index: u32| self.children.iter().find(|c| c.index == index).map_or("?", |c| c.name.as_str());
         // Also those that ended meanwhile: glibc aborts who waits for a priority-inheriting mutex whose owner died.
@@ -281,7 +284,7 @@ pub(crate) fn state_of(program: &Program, segment: &Segment, worker: u32) -> Str
     let slot = segment.slot(worker);
     let lock = |index: u32| program.locks.get(index as usize).map_or("?".to_owned(), |lock| format!("`{}`", lock.name));
     let mut text = slot.state().words().to_owned();
-    let holds: Vec<String> = slot.holds().into_iter().map(lock).collect();
+    let holds: Vec<String> = segment.holds(worker).into_iter().map(lock).collect();
     if !holds.is_empty() {
         text.push_str(&format!(", holding lock {}", holds.join(", ")));
     }

@@ -32,12 +32,12 @@ pub use failure::Failure;
 pub use handover::{Arguments, Handover, LIFE_FD, PROGRAM_FD, READY_FD, REPORT_FD, Report, WORKER_ARGUMENT};
 pub use hooks::hooks;
 
-use compile::CompiledLoop;
+use compile::{CompiledLoop, LockSites};
 use context::Context;
 use crossbeam_utils::Backoff;
 use gate::Gatekeeper;
 use handover::{Brief, Encoded, ReadyPipe};
-use plan::WorkerProgram;
+use plan::{Program, WorkerProgram};
 use shm_layout::{Phase, Segment, WorkerState};
 use std::process::ExitCode;
 
@@ -72,7 +72,7 @@ fn live(arguments: &Arguments) -> Result<record::Trace, Failure> {
     let segment = Segment::attach(&arguments.segment, &program, &bytes, arguments.slots).map_err(Failure::attach)?;
     let cpu = pin::pin(mine.cpu)?;
     measure::touch(&segment);
-    let mut compiled = compile(mine, program.seed)?;
+    let mut compiled = compile(&program, mine, &segment)?;
     let mut contender = probe::Contender::compile(mine)?;
     let orders = counters::orders_for(&orders, mine.cpu);
     let regions = region::map(&program, mine)?;
@@ -92,9 +92,10 @@ fn live(arguments: &Arguments) -> Result<record::Trace, Failure> {
 }
 
 /// Compiles a worker's loop for the CPU this thread runs on.
-fn compile(program: &WorkerProgram, seed: u64) -> Result<CompiledLoop, Failure> {
+fn compile(program: &Program, me: &WorkerProgram, segment: &Segment) -> Result<CompiledLoop, Failure> {
     let turn_ns = compile::work_turn_ns().map_err(Failure::compile)?;
-    CompiledLoop::compile(program, seed, turn_ns, &hooks()).map_err(Failure::compile)
+    let sites = LockSites::of(program, segment.map(), me.index);
+    CompiledLoop::compile(me, &sites, program.seed, turn_ns, &hooks()).map_err(Failure::compile)
 }
 
 fn wait_for_release(segment: &Segment) -> Result<(), Failure> {

@@ -5,7 +5,6 @@ use crate::compile::CompiledLoop;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::gate::Gatekeeper;
-use crate::locks;
 use crate::pace::Pace;
 use plan::{PAGE_BYTES, TickRate};
 use shm_layout::{Gate, Phase, Segment, WorkerState, ticks};
@@ -63,7 +62,6 @@ pub(crate) fn work(compiled: &mut CompiledLoop, context: &mut Context<'_>) {
     } else {
         passes(compiled, context);
     }
-    locks::release_held(context);
 }
 
 /// Where the role begins after the window: reads the clock until then, about as often as passes would, so that the mask
@@ -146,7 +144,7 @@ fn idle_until_due(context: &mut Context<'_>, pace: &mut Pace) -> Option<u64> {
     while pace.due().is_some_and(|due| now < due) {
         if now - from >= stretch {
             let was_inside = context.recorder.inside();
-            context.recorder.blocked(from, now);
+            context.blocked(from, now);
             context.read(now);
             restart_where_the_window_opened(context, was_inside, pace);
             if context.segment.control().must_stop() {
@@ -158,7 +156,7 @@ fn idle_until_due(context: &mut Context<'_>, pace: &mut Pace) -> Option<u64> {
         now = ticks();
     }
     if now > from {
-        context.recorder.blocked(from, now);
+        context.blocked(from, now);
     }
     Some(now)
 }
