@@ -8,7 +8,6 @@
 use crate::launch::{Child, Member, name_among};
 use plan::{LockKind, Program};
 use shm_layout::Segment;
-use shm_layout::lock::LastOwner;
 use std::time::{Duration, Instant};
 
 /// What the living get at most to run into a dead worker's lock, so that they can be named. Passes are microseconds long
@@ -36,8 +35,8 @@ struct Suspect {
     dead: u32,
     lock: u32,
     part: Part,
-    /// Its owner record at the first look.
-    before: LastOwner,
+    /// Its last owner at the first look.
+    before: Option<u32>,
 }
 
 /// What became of a lock that a dead worker had to do with.
@@ -68,26 +67,28 @@ pub(crate) fn look<E>(
     let suspects: Vec<Suspect> = dead.iter().flat_map(|index| suspects(program, segment, *index)).collect();
     let deadline = Instant::now() + ORPHAN_TIME;
     let mut still = Stillness::begin(segment, &suspects);
-    while !suspects.iter().all(|suspect| suspect.has_moved(segment)) {
+    let mut is_still = false;
+    while !is_still && !suspects.iter().all(|suspect| suspect.has_moved(segment)) {
         let now = Instant::now();
-        if now >= deadline || still.lasts(segment, children, now) {
+        is_still = still.lasts(segment, children, now);
+        if now >= deadline {
             break;
         }
         pause(children, now + LOOK_EACH)?;
     }
-    Ok(suspects.iter().filter_map(|suspect| suspect.legacy(program, segment, children, dead)).collect())
+    Ok(suspects.iter().filter_map(|suspect| suspect.legacy(program, segment, children, (dead, is_still))).collect())
 }
 
 /// The locks that a dead worker held, waited for or owned last.
 fn suspects(program: &Program, segment: &Segment, dead: u32) -> Vec<Suspect> {
     let slot = segment.slot(dead);
-    let (holds, waits_for) = (slot.holds(), slot.waits_for());
+    let (holds, waits_for) = (segment.holds(dead), slot.waits_for());
     let suspect = |lock: u32| {
         let before = segment.last_owner(lock);
         let part = match () {
             () if holds.contains(&lock) => Part::Held,
             () if waits_for == Some(lock) => Part::Waited,
-            () if before.worker == Some(dead) => Part::OwnedLast,
+            () if before == Some(dead) => Part::OwnedLast,
             () => return None,
         };
         Some(Suspect { dead, lock, part, before })
@@ -96,12 +97,20 @@ fn suspects(program: &Program, segment: &Segment, dead: u32) -> Vec<Suspect> {
 }
 
 impl Suspect {
-    /// Whether somebody has owned it since.
+    /// Whether somebody else has owned it since, or it is not held any more.
     fn has_moved(&self, segment: &Segment) -> bool {
-        segment.last_owner(self.lock) != self.before
+        let is_free = || self.part == Part::Held && !segment.holds(self.dead).contains(&self.lock);
+        segment.last_owner(self.lock) != self.before || is_free()
     }
 
-    fn legacy(&self, program: &Program, segment: &Segment, children: &[Child], dead: &[u32]) -> Option<Legacy> {
+    /// `is_still`: all who live have waited for a while, and nobody has got any of the locks in question.
+    fn legacy(
+        &self,
+        program: &Program,
+        segment: &Segment,
+        children: &[Child],
+        (dead, is_still): (&[u32], bool),
+    ) -> Option<Legacy> {
         let placed = &program.locks[self.lock as usize];
         let (lock, kind) = (format!("lock `{}`", placed.name), placed.kind);
         // Also those that ended meanwhile: glibc aborts who waits for a priority-inheriting mutex whose owner died.
@@ -117,10 +126,11 @@ impl Suspect {
         };
         // A reader of a sequence lock leaves nothing behind: such a lock is lost where others wait for it.
         let is_held = self.part == Part::Held && !moved && (kind != LockKind::Seqlock || !waiters.is_empty());
-        let stuck = !moved && !waiters.is_empty();
+        // One owner may come again and again while others wait: only where all wait is nobody getting it.
+        let stuck = is_still && !moved && !waiters.is_empty();
         let words = match self.part {
             Part::Held if kind.is_robust() => {
-                let heir = segment.last_owner(self.lock).worker.filter(|_| moved);
+                let heir = segment.last_owner(self.lock).filter(|_| moved);
                 let heir = heir.map_or("which its next owner can take over".to_owned(), |heir| {
                     format!("which {} has taken over", name_among(children, heir))
                 });
@@ -147,7 +157,7 @@ impl Suspect {
 /// For how long all who live have waited, with no owner of the locks in question changing.
 struct Stillness<'a> {
     suspects: &'a [Suspect],
-    owners: Vec<LastOwner>,
+    owners: Vec<Option<u32>>,
     since: Option<Instant>,
 }
 
@@ -156,7 +166,7 @@ impl<'a> Stillness<'a> {
         Stillness { suspects, owners: Self::owners(segment, suspects), since: None }
     }
 
-    fn owners(segment: &Segment, suspects: &[Suspect]) -> Vec<LastOwner> {
+    fn owners(segment: &Segment, suspects: &[Suspect]) -> Vec<Option<u32>> {
         suspects.iter().map(|suspect| segment.last_owner(suspect.lock)).collect()
     }
 

@@ -26,7 +26,7 @@ pub(crate) fn find(program: &Program, segment: &Segment, children: &mut [Child])
         let waits_for = segment.slot(worker).waits_for()?;
         (!leaves(program, worker, waits_for)).then_some(Link { worker, waits_for })
     });
-    among(&waiting.collect::<Vec<_>>(), |worker, lock| segment.slot(worker).holds().contains(&lock))
+    among(&waiting.collect::<Vec<_>>(), |worker, lock| segment.holds(worker).contains(&lock))
 }
 
 /// Whether a wait of this worker for this lock may end at a time.

@@ -42,6 +42,11 @@ pub(crate) enum ProvisionError {
     System(&'static str, io::Error),
 }
 
+/// How many slots a segment for `program` has: workers keep their indices in an arm that leaves some of them out.
+pub(crate) fn slots(program: &Program) -> u32 {
+    program.workers.iter().map(|w| w.index.0 + 1).max().unwrap_or(0)
+}
+
 /// Makes everything for one repetition of `program`, whose workers count what `orders` say, its memory on `node` where one is given.
 pub(crate) fn provision(
     program: &Program,
@@ -52,7 +57,7 @@ pub(crate) fn provision(
     let system = |call| move |error: io::Error| ProvisionError::System(call, error);
     let errno = |call| move |error: Errno| ProvisionError::System(call, error.into());
     let handover = Handover::new(program, orders).map_err(system("making the sealed program"))?;
-    let slots = program.workers.iter().map(|w| w.index.0 + 1).max().unwrap_or(0);
+    let slots = slots(program);
     let spec = SegmentSpec { program, encoded_program: &handover.encoded, slots, rate, node };
     let segment = Segment::create(&spec)?;
     let pipe = || {

@@ -208,7 +208,7 @@ impl Watch<'_> {
             let died: Vec<u32> = died().flat_map(Child::indices).collect();
             let locks = &self.program.locks;
             let is_lost = |lock: &u32| locks.get(*lock as usize).is_some_and(|lock| !lock.kind.is_robust());
-            if died.iter().any(|owner| self.provision.segment.slot(*owner).holds().iter().any(is_lost)) {
+            if died.iter().any(|owner| self.provision.segment.holds(*owner).iter().any(is_lost)) {
                 let lost = self.legacies(&died)?.into_iter().find(|legacy| legacy.lost);
                 return lost.map_or(Ok(()), |lost| Err(self.orphaned(&lost)));
             }
@@ -372,7 +372,7 @@ fn state_of_worker(program: &Program, segment: &Segment, worker: u32) -> String 
     let slot = segment.slot(worker);
     let lock = |index: u32| program.locks.get(index as usize).map_or("?".to_owned(), |lock| format!("`{}`", lock.name));
     let mut text = slot.state().words().to_owned();
-    let holds: Vec<String> = slot.holds().into_iter().map(lock).collect();
+    let holds: Vec<String> = segment.holds(worker).into_iter().map(lock).collect();
     if !holds.is_empty() {
         text.push_str(&format!(", holding lock {}", holds.join(", ")));
     }

@@ -2,6 +2,7 @@
 #![allow(unsafe_code)] // views of mapped memory
 
 mod create;
+mod ownership;
 
 #[cfg(test)]
 pub(crate) use create::random_name;
@@ -11,12 +12,12 @@ use crate::SharedMemory;
 use crate::check::{ProgramError, check_program};
 use crate::control::Control;
 use crate::header::{Header, HeaderError, program_hash};
-use crate::lock::{LastOwner, LockPlace, OwnerRecord};
+use crate::lock::LockPlace;
 use crate::map::SegmentMap;
 use crate::slot::Slot;
 use nix::fcntl::Flock;
 use nix::sys::mman::shm_unlink;
-use plan::Program;
+use plan::{LockKind, Program};
 use shared_memory::{Shmem, ShmemConf, ShmemError};
 use std::mem::size_of;
 use std::os::fd::OwnedFd;
@@ -60,8 +61,8 @@ pub enum AttachError {
 pub struct Segment {
     shmem: Shmem,
     map: SegmentMap,
-    /// Offset of each lock in the area: inside it and aligned, as `check_program` saw.
-    locks: Vec<u64>,
+    /// Offset of each lock in the area, inside it and aligned, as `check_program` saw; and its kind.
+    locks: Vec<(u64, LockKind)>,
     /// Held by the creator while the name exists: what nobody holds, `clean` may remove. Close-on-exec.
     guard: Option<Flock<OwnedFd>>,
 }
@@ -92,7 +93,7 @@ impl Segment {
             let (found, expected) = (shmem.len() as u64, map.segment_bytes);
             return Err(AttachError::TooShort { name: name.to_owned(), found, expected });
         }
-        let segment = Segment { shmem, map, locks: lock_offsets(program), guard: None };
+        let segment = Segment { shmem, map, locks: placed_locks(program), guard: None };
         segment.header().check(&map, program_hash(encoded_program))?;
         Ok(segment)
     }
@@ -131,8 +132,8 @@ impl Segment {
     /// # Panics
     /// If there is no such slot: callers take indices from a Program that was checked against the map.
     pub fn slot(&self, index: u32) -> &Slot {
-        assert!(index < self.map.workers, "slot {index} of {}", self.map.workers);
-        self.view(self.map.slots_offset + u64::from(index) * size_of::<Slot>() as u64)
+        let Some(offset) = self.map.slot_offset(index) else { panic!("slot {index} of {}", self.map.workers) };
+        self.view(offset)
     }
 
     /// The fields area: page-aligned, `area_bytes` long, valid while the segment lives. No plain reference may be made
@@ -148,23 +149,13 @@ impl Segment {
     /// If there is no such lock: callers take indices from a Program that was checked.
     pub fn lock_place(&self, index: u32) -> LockPlace {
         let nodes = self.map.lock_nodes_offset(index);
-        let (Some(nodes), Some(&offset)) = (nodes, self.locks.get(index as usize)) else {
+        let (Some(nodes), Some(&(offset, _))) = (nodes, self.locks.get(index as usize)) else {
             panic!("lock {index} of {}", self.map.locks);
         };
         // SAFETY: both lie within the mapping: the nodes by the map, the lock by `check_program`, which both
         // constructors of a Segment call; the map fits the mapping, as for `area`.
         let (at, nodes) = unsafe { (self.area().add(offset as usize), self.shmem.as_ptr().add(nodes as usize)) };
         LockPlace { at, nodes, slots: self.map.workers }
-    }
-
-    /// Who owned a lock of the Program last, by the lock's index there. For one who looks on from outside.
-    ///
-    /// # Panics
-    /// As [`lock_place`](Segment::lock_place).
-    pub fn last_owner(&self, index: u32) -> LastOwner {
-        // SAFETY: a lock's place lies within the mapping and is aligned; its record is touched by locks and compiled
-        // code as atomics alone, and stays mapped for as long as `self` is borrowed.
-        unsafe { OwnerRecord::at(self.lock_place(index).at) }.look()
     }
 
     fn view<T: SharedMemory>(&self, offset: u64) -> &T {
@@ -176,8 +167,8 @@ impl Segment {
     }
 }
 
-fn lock_offsets(program: &Program) -> Vec<u64> {
-    program.locks.iter().map(|lock| lock.offset).collect()
+fn placed_locks(program: &Program) -> Vec<(u64, LockKind)> {
+    program.locks.iter().map(|lock| (lock.offset, lock.kind)).collect()
 }
 
 #[cfg(test)]
@@ -227,13 +218,13 @@ mod tests {
         use crate::lock::{Effort, SharedLock};
         let program = program(4096);
         let segment = Segment::create(&spec(&program, b"p")).unwrap();
-        assert_eq!(segment.last_owner(0), LastOwner { worker: None, run: 0 });
+        assert_eq!(segment.last_owner(0), None);
         for (worker, times) in [(1, 2), (0, 1)] {
             // SAFETY: made by `Segment::create` with this kind, and this is the worker's only one.
             let mut lock = unsafe { SharedLock::new(segment.lock_place(0), program.locks[0].kind, worker) };
-            for run in 1..=times {
+            for _ in 1..=times {
                 lock.acquire(false, &mut Effort::default(), &|| false).unwrap();
-                assert_eq!(segment.last_owner(0), LastOwner { worker: Some(worker), run });
+                assert_eq!(segment.last_owner(0), Some(worker));
                 lock.release(false, &|| false).unwrap();
             }
         }

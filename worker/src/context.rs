@@ -1,8 +1,9 @@
 //! What the compiled loop hands back to its hooks: this worker's view of the segment and its records.
 
+use crate::compile::{CELLS_OFFSET, LockCell};
 use crate::failure::Failure;
 use crate::latency::Latency;
-use crate::locks::LockState;
+use crate::locks::Locks;
 use crate::pace::Schedule;
 use crate::probe::Reading;
 use crate::recorder::Recorder;
@@ -15,12 +16,14 @@ use shm_layout::Segment;
 /// A blocking this long ends the batch, so that the clock is read about each 20 us.
 const BREAK_AFTER_NS: u64 = 7_000;
 
-/// This worker's state during a repetition. Its first member is what the compiled loop reads.
+/// This worker's state during a repetition. Its first members are what the compiled loop reads.
 #[repr(C)]
 pub(crate) struct Context<'s> {
     /// Non-zero: return to the runtime after this pass. Read by compiled code at offset 0.
     pub(crate) break_now: u32,
     pub(crate) spins: u32,
+    /// Those of `locks`. Read by compiled code at [`CELLS_OFFSET`].
+    cells: *const LockCell,
     break_after_ticks: u64,
     /// Whether the others know already that this worker runs passes.
     arrived: bool,
@@ -33,8 +36,8 @@ pub(crate) struct Context<'s> {
     pub(crate) failure: Option<Failure>,
     /// The step whose wait was given up.
     pub(crate) gave_up_in: Option<u32>,
-    /// The Program's locks that this worker uses, by the Program's index.
-    pub(crate) locks: Vec<Option<LockState<'s>>>,
+    /// The Program's locks.
+    pub(crate) locks: Locks<'s>,
     /// The Program's regions that this worker uses, by the Program's index.
     pub(crate) regions: Vec<Option<Mapped>>,
     /// Whether waits and holds are timed; not in a `plain` arm.
@@ -45,7 +48,10 @@ pub(crate) struct Context<'s> {
     pub(crate) latency: Option<Latency>,
 }
 
-const _: () = assert!(std::mem::offset_of!(Context<'_>, break_now) == 0);
+const _: () = {
+    assert!(std::mem::offset_of!(Context<'_>, break_now) == 0);
+    assert!(std::mem::offset_of!(Context<'_>, cells) == CELLS_OFFSET);
+};
 
 impl<'s> Context<'s> {
     pub(crate) fn new(
@@ -57,9 +63,11 @@ impl<'s> Context<'s> {
     ) -> Context<'s> {
         let rate = segment.header().tick_rate();
         let (warm_up, window) = (rate.ticks(program.warm_up.0), rate.ticks(program.window.0));
+        let locks = Locks::new(segment, program, me);
         Context {
             break_now: 0,
             spins: 0,
+            cells: locks.cells(),
             break_after_ticks: rate.ticks(BREAK_AFTER_NS),
             arrived: false,
             recorder: Recorder::new(program, rate, orders).with_work_after(rate.ticks(me.after.0)),
@@ -69,7 +77,7 @@ impl<'s> Context<'s> {
             window_ns: (program.warm_up.0, program.window.0),
             failure: None,
             gave_up_in: None,
-            locks: LockState::all(segment, program, me),
+            locks,
             regions,
             timed_locks: program.timed_locks,
             schedule: Schedule::of(me, program.window.0, program.seed, rate),
@@ -81,13 +89,28 @@ impl<'s> Context<'s> {
     /// it arrives at the start line, and the last to arrive opens the window.
     pub(crate) fn read(&mut self, now: u64) {
         self.arrive(now);
+        self.locks.look(&self.recorder);
+        let was_inside = self.recorder.inside();
         self.recorder.read(now, self.segment.control(), self.segment.slot(self.index), self.workers);
+        self.open_or_close_locks(was_inside);
     }
 
     /// The same from a hook, inside a batch.
     pub(crate) fn read_inside_batch(&mut self, now: u64) {
         self.arrive(now);
+        self.locks.look(&self.recorder);
+        let was_inside = self.recorder.inside();
         self.recorder.read_inside_batch(now, self.segment.control(), self.segment.slot(self.index), self.workers);
+        self.open_or_close_locks(was_inside);
+    }
+
+    /// What is counted of locks is counted in the window.
+    fn open_or_close_locks(&mut self, was_inside: bool) {
+        match (was_inside, self.recorder.inside()) {
+            (false, true) => self.locks.open(self.timed_locks),
+            (true, false) => self.locks.close(),
+            _ => {}
+        }
     }
 
     fn arrive(&mut self, now: u64) {
@@ -98,9 +121,11 @@ impl<'s> Context<'s> {
         }
     }
 
-    /// Ends the batch after a long blocking.
-    pub(crate) fn break_after_long(&mut self, blocked_ticks: u64) {
-        if blocked_ticks > self.break_after_ticks {
+    /// Notes a blocking that was timed; a long one ends the batch.
+    pub(crate) fn blocked(&mut self, start: u64, end: u64) {
+        self.locks.look(&self.recorder);
+        self.recorder.blocked(start, end);
+        if end - start > self.break_after_ticks {
             self.break_now = 1;
         }
     }
@@ -108,7 +133,7 @@ impl<'s> Context<'s> {
     pub(crate) fn into_trace(self, cpu: u32, before: Reading, after: Reading) -> Trace {
         let recorded = self.recorder.finish();
         let stretch = recorded.work_ticks..recorded.close_ticks;
-        let locks = self.locks.into_iter().flatten().map(|state| state.into_trace(&stretch)).collect();
+        let locks = self.locks.into_traces(&stretch);
         Trace {
             worker: self.index,
             pid: nix::unistd::getpid().as_raw(),

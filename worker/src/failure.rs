@@ -29,6 +29,10 @@ impl Failure {
         Failure::bug(format!("the program has no process {number}"))
     }
 
+    pub(crate) fn no_such_worker(index: u32) -> Failure {
+        Failure::bug(format!("the program has no worker {index}"))
+    }
+
     pub(crate) fn thread(error: &std::io::Error) -> Failure {
         Failure::new(
             format!("its thread could not be started: {error}"),

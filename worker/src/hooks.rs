@@ -13,7 +13,7 @@ const SPINS_A_READ: u32 = 64;
 
 /// The hooks of a worker; their `context` is the worker's own state, whose first word is `break_now`.
 pub fn hooks() -> Hooks {
-    Hooks { lock, unlock, spin, tick, yield_now, sleep, touch, die }
+    Hooks { lock, unlock, released, handoff, sample, spin, tick, yield_now, sleep, touch, die }
 }
 
 /// Borrows the context for the length of one hook.
@@ -25,18 +25,33 @@ unsafe fn borrow<'a>(context: *mut c_void) -> &'a mut Context<'a> {
     unsafe { &mut *context.cast::<Context<'a>>() }
 }
 
-unsafe extern "C" fn lock(context: *mut c_void, index: u32, shared: u32, timeout_ns: u64) -> u32 {
+unsafe extern "C" fn lock(context: *mut c_void, index: u32, shared: u32, timeout_ns: u64, told: i64) -> u32 {
     // SAFETY: called by the compiled loop alone, with the context it was given.
     let context = unsafe { borrow(context) };
     let timeout = (timeout_ns > 0).then(|| Duration::from_nanos(timeout_ns));
-    let owned = locks::acquire(context, index, shared != 0, timeout);
+    let owned = locks::acquire(context, index, shared != 0, timeout, told);
     stop_after_pass_if_told(context);
     u32::from(owned)
 }
 
-unsafe extern "C" fn unlock(context: *mut c_void, index: u32, shared: u32) -> u32 {
+unsafe extern "C" fn unlock(context: *mut c_void, index: u32, shared: u32, told: i64) -> u32 {
     // SAFETY: as in `lock`.
-    u32::from(locks::release(unsafe { borrow(context) }, index, shared != 0))
+    u32::from(locks::release(unsafe { borrow(context) }, index, shared != 0, told))
+}
+
+unsafe extern "C" fn released(context: *mut c_void, index: u32, told: i64) {
+    // SAFETY: as in `lock`.
+    locks::finish_release(unsafe { borrow(context) }, index, told);
+}
+
+unsafe extern "C" fn handoff(context: *mut c_void, index: u32) {
+    // SAFETY: as in `lock`.
+    locks::hand_off(unsafe { borrow(context) }, index);
+}
+
+unsafe extern "C" fn sample(context: *mut c_void, index: u32, shared: u32) {
+    // SAFETY: as in `lock`.
+    locks::sample(unsafe { borrow(context) }, index, shared != 0);
 }
 
 unsafe extern "C" fn spin(context: *mut c_void) -> u32 {
@@ -93,8 +108,7 @@ fn timed(context: &mut Context<'_>, block: impl FnOnce()) {
 /// Notes a blocking from `start` until now: what the kernel did then is no eviction.
 fn was_blocked(context: &mut Context<'_>, start: u64) {
     let end = ticks();
-    context.recorder.blocked(start, end);
-    context.break_after_long(end - start);
+    context.blocked(start, end);
     stop_after_pass_if_told(context);
 }
 

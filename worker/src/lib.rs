@@ -8,6 +8,7 @@
 //! have one address layout and the measurement one environment; and a library that owns a segment would unlink it in
 //! every child.
 
+mod alone;
 pub mod compile;
 mod context;
 mod crew;
@@ -33,12 +34,13 @@ mod resident;
 #[cfg(test)]
 mod scripted;
 
+pub use alone::LoopOnSegment;
 pub use failure::Failure;
 pub use handover::{Arguments, Handover, LIFE_FD, PROGRAM_FD, READY_FD, REPORT_FD, Report, WORKER_ARGUMENT};
 pub use heap::Heap;
 pub use hooks::hooks;
 
-use compile::CompiledLoop;
+use compile::{CompiledLoop, LockSites};
 use context::Context;
 use counters::Orders;
 use crossbeam_utils::Backoff;
@@ -94,7 +96,7 @@ impl Process<'_> {
         let (index, slot) = (me.index.0, segment.slot(me.index.0));
         let cpu = pin::pin(me.cpu)?;
         measure::touch(segment);
-        let mut compiled = compile(me, program.seed)?;
+        let mut compiled = compile(program, me, segment)?;
         let mut contender = probe::Contender::compile(me)?;
         let orders = counters::orders_for(self.orders, me.cpu);
         let regions = region::map(program, me)?;
@@ -115,9 +117,10 @@ impl Process<'_> {
 }
 
 /// Compiles a worker's loop for the CPU this thread runs on.
-fn compile(program: &WorkerProgram, seed: u64) -> Result<CompiledLoop, Failure> {
+fn compile(program: &Program, me: &WorkerProgram, segment: &Segment) -> Result<CompiledLoop, Failure> {
     let turn_ns = compile::work_turn_ns().map_err(Failure::compile)?;
-    CompiledLoop::compile(program, seed, turn_ns, &hooks()).map_err(Failure::compile)
+    let sites = LockSites::of(program, segment.map(), me.index);
+    CompiledLoop::compile(me, &sites, program.seed, turn_ns, &hooks()).map_err(Failure::compile)
 }
 
 fn wait_for_release(segment: &Segment) -> Result<(), Failure> {

@@ -1,11 +1,10 @@
 //! The measured loop: batches of compiled passes between clock reads, from the start line until all have left.
 #![allow(unsafe_code)] // entering compiled code; touching the mapped area
 
-use crate::compile::CompiledLoop;
+use crate::compile::{CompiledLoop, Progress};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::gate::Gatekeeper;
-use crate::locks;
 use crate::pace::Pace;
 use plan::{PAGE_BYTES, TickRate};
 use shm_layout::{Gate, Phase, Segment, WorkerState, ticks};
@@ -63,7 +62,6 @@ pub(crate) fn work(compiled: &mut CompiledLoop, context: &mut Context<'_>) {
     } else {
         passes(compiled, context);
     }
-    locks::release_held(context);
 }
 
 /// Where the role begins after the window: reads the clock until then, about as often as passes would, so that the mask
@@ -85,25 +83,30 @@ fn wait_for_work(context: &mut Context<'_>) {
     context.recorder.begin_work();
 }
 
+/// Makes `passes` passes, or as many as go before one blocks for long, and reads the clock, which it gives as well.
+pub(crate) fn batch(compiled: &mut CompiledLoop, context: &mut Context<'_>, passes: u64) -> (Progress, u64) {
+    context.break_now = 0;
+    let (area, shared): (*mut u8, *mut Context<'_>) = (context.segment.area(), context);
+    // SAFETY: the area holds every offset of the Program (`Segment::attach` checked); the context starts with `break_now`,
+    // and only hooks touch it until this returns.
+    let progress = unsafe { compiled.run(area, shared.cast(), passes) };
+    let now = ticks();
+    context.recorder.completed(progress.passes, now);
+    context.read(now);
+    (progress, now)
+}
+
 fn passes(compiled: &mut CompiledLoop, context: &mut Context<'_>) {
     let segment = context.segment;
-    let area = segment.area();
-    let mut batch = Batch::new(compiled.unroll(), segment.header().tick_rate());
+    let mut length = Batch::new(compiled.unroll(), segment.header().tick_rate());
     let mut last = ticks();
     while !segment.control().must_stop() && context.failure.is_none() {
-        context.break_now = 0;
-        let shared: *mut Context<'_> = context;
-        // SAFETY: the area holds every offset of the Program (`Segment::attach` checked); the context starts with
-        // `break_now`, and only hooks touch it until this returns.
-        let progress = unsafe { compiled.run(area, shared.cast(), batch.passes()) };
-        let now = ticks();
-        context.recorder.completed(progress.passes, now);
-        context.read(now);
+        let (progress, now) = batch(compiled, context, length.passes());
         if progress.gave_up_in.is_some() {
             context.gave_up_in = progress.gave_up_in;
             return;
         }
-        batch.took(now - last);
+        length.took(now - last);
         // Entering the window opens counters: that time belongs to no batch.
         last = context.recorder.last_read();
     }
@@ -121,7 +124,7 @@ fn passes_one_by_one(compiled: &mut CompiledLoop, context: &mut Context<'_>) {
         let was_inside = context.recorder.inside();
         context.break_now = 0;
         let shared: *mut Context<'_> = context;
-        // SAFETY: as in `passes`.
+        // SAFETY: as in `batch`.
         let progress = unsafe { compiled.run(area, shared.cast(), 1) };
         let end = ticks();
         if progress.passes > 0 && context.recorder.counts(end) {
@@ -146,7 +149,7 @@ fn idle_until_due(context: &mut Context<'_>, pace: &mut Pace) -> Option<u64> {
     while pace.due().is_some_and(|due| now < due) {
         if now - from >= stretch {
             let was_inside = context.recorder.inside();
-            context.recorder.blocked(from, now);
+            context.blocked(from, now);
             context.read(now);
             restart_where_the_window_opened(context, was_inside, pace);
             if context.segment.control().must_stop() {
@@ -158,7 +161,7 @@ fn idle_until_due(context: &mut Context<'_>, pace: &mut Pace) -> Option<u64> {
         now = ticks();
     }
     if now > from {
-        context.recorder.blocked(from, now);
+        context.blocked(from, now);
     }
     Some(now)
 }

@@ -2,7 +2,7 @@
 //! CPUs, and how fast each core runs a fixed loop. A hypervisor moves virtual CPUs, and its other tenants halve a
 //! core's speed through the sibling thread; neither shows from inside in any other way.
 
-use crate::compile::CompiledLoop;
+use crate::compile::{CompiledLoop, LockSites};
 use crate::failure::Failure;
 use crate::measure::Batch;
 use plan::TickRate;
@@ -176,7 +176,8 @@ impl Contender {
             ops: vec![Op { every: 1, step: 0, kind: bump }],
             ..me.clone()
         };
-        let compiled = CompiledLoop::compile(&program, 0, 1.0, &crate::hooks()).map_err(Failure::compile)?;
+        let compiled =
+            CompiledLoop::compile(&program, &LockSites::NONE, 0, 1.0, &crate::hooks()).map_err(Failure::compile)?;
         Ok(Contender { compiled })
     }
 

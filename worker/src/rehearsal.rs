@@ -2,7 +2,7 @@
 //! memory is exact; what their traces say is held against it.
 #![allow(unsafe_code)] // words and locks in a mapped segment
 
-use crate::compile::CompiledLoop;
+use crate::compile::{CompiledLoop, LockSites};
 use crate::context::Context;
 use crate::measure;
 use crate::probe::Reading;
@@ -103,7 +103,9 @@ fn play(segment: &Segment, program: &Program) -> Vec<Trace> {
     let perform = |me: &WorkerProgram| {
         let slots = program.workers.len() as u32 + 1;
         let segment = &Segment::attach(name, program, ENCODED, slots).unwrap();
-        let mut compiled = CompiledLoop::compile(me, 1, 1.0, &crate::hooks()).unwrap();
+        let mut compiled =
+            CompiledLoop::compile(me, &LockSites::of(program, segment.map(), me.index), 1, 1.0, &crate::hooks())
+                .unwrap();
         let mut context = Context::new(segment, program, me, &[], Vec::new());
         measure::work(&mut compiled, &mut context);
         assert_eq!(context.failure, None);

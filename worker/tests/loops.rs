@@ -7,7 +7,7 @@ mod support;
 use plan::{AccessKind, Address, Nanos, OpKind, Width};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use support::{Called, Context, access, compile, program, program_every, run};
-use worker::compile::{CompileError, CompiledLoop, Progress, work_turn_ns};
+use worker::compile::{CompileError, CompiledLoop, LockSites, Progress, work_turn_ns};
 
 /// Runs `passes` passes of these operations on 32 words of zeros.
 fn area_after(ops: Vec<(u32, OpKind)>, passes: u64) -> Vec<u64> {
@@ -240,13 +240,13 @@ fn what_no_program_holds_is_refused_with_its_step() {
     for (ops, says) in
         [(vec![(1, far)], "2 GiB"), (vec![(1, none)], "no elements"), (vec![(0, OpKind::Fence)], "never")]
     {
-        let Err(error) = CompiledLoop::compile(&program_every(ops), 0, 1.0, &support::HOOKS) else {
+        let Err(error) = CompiledLoop::compile(&program_every(ops), &LockSites::NONE, 0, 1.0, &support::HOOKS) else {
             panic!("compiled what should be refused for {says}")
         };
         assert!(matches!(error, CompileError::InvalidOp { step: 0, .. }));
         assert!(error.to_string().contains(says), "{error}");
     }
-    let uncalibrated = CompiledLoop::compile(&program([OpKind::Fence]), 0, 0.0, &support::HOOKS);
+    let uncalibrated = CompiledLoop::compile(&program([OpKind::Fence]), &LockSites::NONE, 0, 0.0, &support::HOOKS);
     assert!(matches!(uncalibrated, Err(CompileError::Calibration { .. })));
 }
 

@@ -7,7 +7,8 @@
 
 use super::algorithm::{Algorithm, Outcome, Released, Waiting};
 use super::error::LockError;
-use super::queue::{Standing, named};
+use super::fast_path::clh_names;
+use super::queue::named;
 use super::word::Word;
 use crate::SharedMemory;
 use std::mem::size_of;
@@ -24,7 +25,7 @@ pub(super) struct Node<W> {
 impl<W: Word> Node<W> {
     #[inline]
     fn is_taken(&self) -> bool {
-        // Acquire; pairs with the Release in `release`.
+        // Acquire; pairs with the Release in `release` (and in compiled code).
         self.taken.load(Ordering::Acquire) != 0
     }
 }
@@ -49,13 +50,14 @@ pub(super) struct Clh<'a, W> {
     mine: u32,
     /// The node waited on, by name: mine from the release on.
     before: u32,
-    standing: Standing,
+    /// Behind another in the queue.
+    waits: bool,
 }
 
 impl<'a, W: Word> Clh<'a, W> {
     /// For worker `worker`.
     pub(super) fn new(tail: &'a W, nodes: &'a [Node<W>], worker: u32) -> Clh<'a, W> {
-        Clh { tail, nodes, mine: worker + 1, before: 0, standing: Standing::Out }
+        Clh { tail, nodes, mine: worker + 1, before: 0, waits: false }
     }
 
     /// The node of the one before.
@@ -67,42 +69,56 @@ impl<'a, W: Word> Clh<'a, W> {
 
 impl<W: Word> Algorithm for Clh<'_, W> {
     fn attempt(&mut self, _shared: bool) -> Result<Outcome, LockError> {
-        self.standing.check_out()?;
+        if self.waits {
+            return Err(LockError::HeldAlready);
+        }
         // Relaxed: the exchange below publishes it to whoever waits on this node.
         named(self.nodes, "own node", self.mine)?.taken.store(1, Ordering::Relaxed);
         // Release; pairs with the Acquire here in the next to come, who then reads `taken` as 1 or as released. Acquire:
         // the same with the one before.
         self.before = self.tail.swap(self.mine, Ordering::AcqRel);
-        self.standing = Standing::Queued;
-        if self.predecessor()?.is_taken() {
-            return Ok(Outcome::Busy);
-        }
-        self.standing = Standing::Owner;
-        Ok(Outcome::Owned)
+        self.waits = self.predecessor()?.is_taken();
+        Ok(if self.waits { Outcome::Busy } else { Outcome::Owned })
+    }
+
+    fn settle(&mut self, shared: bool, told: i64) -> Result<Outcome, LockError> {
+        self.adopt(shared, told);
+        self.waits = true;
+        Ok(Outcome::Busy)
+    }
+
+    fn adopt(&mut self, _shared: bool, told: i64) {
+        (self.mine, self.before) = clh_names(told);
     }
 
     fn wait(&mut self, shared: bool, waiting: &mut Waiting<'_>) -> Result<Outcome, LockError> {
-        if self.standing == Standing::Out && self.attempt(shared)? == Outcome::Owned {
+        if !self.waits && self.attempt(shared)? == Outcome::Owned {
             return Ok(Outcome::Owned);
-        }
-        if self.standing == Standing::Owner {
-            return Err(LockError::HeldAlready);
         }
         let predecessor = self.predecessor()?;
         while predecessor.is_taken() {
             waiting.turn()?;
             predecessor.taken.pause(1, 1);
         }
-        self.standing = Standing::Owner;
+        self.waits = false;
         Ok(Outcome::Owned)
     }
 
     fn release(&mut self, _shared: bool, _waiting: &mut Waiting<'_>) -> Result<Released, LockError> {
-        self.standing.check_owner()?;
-        // Release; pairs with the Acquire in `is_taken`.
-        named(self.nodes, "own node", self.mine)?.taken.store(0, Ordering::Release);
-        self.standing = Standing::Out;
+        let node = named(self.nodes, "own node", self.mine)?;
+        // Relaxed: only its worker writes it while it is its own.
+        if self.waits || node.taken.load(Ordering::Relaxed) == 0 {
+            return Err(LockError::NotHeld);
+        }
+        // Release; pairs with the Acquire in `is_taken` (and in compiled code).
+        node.taken.store(0, Ordering::Release);
         self.mine = self.before;
         Ok(Released::Done)
+    }
+
+    fn is_held(&self) -> bool {
+        // Relaxed, no partner: see the trait. A tail that names no node is no free lock's either.
+        let last = named(self.nodes, "tail", self.tail.load(Ordering::Relaxed));
+        last.map_or(true, |node| node.taken.load(Ordering::Relaxed) != 0)
     }
 }

@@ -34,7 +34,7 @@ impl<W: Word> Algorithm for Futex<'_, W> {
         }
     }
 
-    fn settle(&mut self, _first: i64) -> Result<Outcome, LockError> {
+    fn settle(&mut self, _shared: bool, _told: i64) -> Result<Outcome, LockError> {
         Ok(Outcome::Busy)
     }
 
@@ -62,12 +62,17 @@ impl<W: Word> Algorithm for Futex<'_, W> {
         Ok(Released::Done)
     }
 
-    fn release_after(&mut self, first: i64) -> Result<(), LockError> {
-        match first as u32 {
+    fn release_after(&mut self, told: i64) -> Result<(), LockError> {
+        match told as u32 {
             FREE => Err(LockError::NotHeld),
             HELD => Ok(()),
             SLEPT_FOR => self.0.wake_one().map_err(failed("futex(FUTEX_WAKE)")),
             found => Err(LockError::Corrupt { word: "state", found }),
         }
+    }
+
+    fn is_held(&self) -> bool {
+        // Relaxed, no partner: see the trait.
+        self.0.load(Ordering::Relaxed) != FREE
     }
 }

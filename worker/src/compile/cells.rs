@@ -1,0 +1,74 @@
+//! What compiled code and hooks agree on of each lock while a loop runs, in memory of the worker's own.
+
+use std::cell::Cell;
+use std::mem::offset_of;
+
+/// No acquisition has this number.
+pub const NEVER: u64 = u64::MAX;
+
+/// One lock's cell. The hooks' context has at [`CELLS_OFFSET`] a pointer to one for each lock of the Program, by index.
+///
+/// A pair of lines each: workers that are threads of one process never share one.
+#[repr(C, align(128))]
+#[derive(Debug, Default)]
+pub struct LockCell {
+    /// As its owner, and as a reader where the kind has none.
+    pub exclusive: Tally,
+    /// As a reader among others.
+    pub shared: Tally,
+    /// Hooks make it nonzero where the next release is to go by the hook `unlock`, which makes it 0 again.
+    pub by_hook: Cell<u32>,
+}
+
+/// The acquisitions of one part.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Tally {
+    /// How many so far. Compiled code alone counts, behind each acquisition.
+    pub acquired: Cell<u64>,
+    /// The number, from 1, of the acquisition behind which the hook `sample` is called; [`NEVER`].
+    pub sample_at: Cell<u64>,
+}
+
+impl Default for Tally {
+    fn default() -> Tally {
+        Tally { acquired: Cell::new(0), sample_at: Cell::new(NEVER) }
+    }
+}
+
+impl LockCell {
+    /// A new cell for each of so many locks.
+    pub fn all(locks: usize) -> Vec<LockCell> {
+        (0..locks).map(|_| LockCell::default()).collect()
+    }
+
+    /// The tally of a part.
+    pub fn tally(&self, shared: bool) -> &Tally {
+        if shared { &self.shared } else { &self.exclusive }
+    }
+
+    /// Acquisitions so far.
+    pub fn acquired(&self) -> u64 {
+        self.exclusive.acquired.get() + self.shared.acquired.get()
+    }
+}
+
+/// Where in the hooks' context the pointer to the cells stands.
+pub const CELLS_OFFSET: usize = 8;
+
+/// Byte offsets from the first cell, for compiled code.
+pub(super) fn tally(lock: u32, shared: bool) -> i64 {
+    let part = if shared { offset_of!(LockCell, shared) } else { offset_of!(LockCell, exclusive) };
+    cell(lock) + part as i64
+}
+
+pub(super) fn by_hook(lock: u32) -> i64 {
+    cell(lock) + offset_of!(LockCell, by_hook) as i64
+}
+
+pub(super) const ACQUIRED: i64 = offset_of!(Tally, acquired) as i64;
+pub(super) const SAMPLE_AT: i64 = offset_of!(Tally, sample_at) as i64;
+
+fn cell(lock: u32) -> i64 {
+    i64::from(lock) * size_of::<LockCell>() as i64
+}
