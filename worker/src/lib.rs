@@ -16,6 +16,7 @@ mod hooks;
 mod latency;
 mod lifeline;
 mod locks;
+mod markers;
 mod measure;
 mod pace;
 #[cfg(test)]
