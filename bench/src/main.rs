@@ -7,6 +7,7 @@ mod report;
 mod schedule;
 mod sides;
 mod statistics;
+mod tracing;
 
 use clap::{Parser, Subcommand};
 use sides::{Contest, Placement, STEPS};
@@ -29,6 +30,20 @@ enum Command {
     Counting(CountingArguments),
     /// How long a worker takes to compile a loop of one step: the first in this process, and the median of 20 more.
     Compile,
+    /// What tracing a mutex from outside costs and shows: untraced, at the lab's markers, at `pthread_mutex_lock`. Needs
+    /// root, bpftrace and a built `coordinator`. Exit status: 0 measured, 1 something was missing or failed.
+    Tracing(TracingArguments),
+}
+
+/// What `tracing` can be told.
+#[derive(clap::Args)]
+struct TracingArguments {
+    /// Print one JSON object in place of the tables.
+    #[arg(long)]
+    json: bool,
+    /// How often each way of watching has its turn.
+    #[arg(long, default_value_t = 6, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    rounds: u32,
 }
 
 /// What every contest can be told.
@@ -78,11 +93,25 @@ fn main() -> ExitCode {
             duel::two_cpus().and_then(|cpus| fight(Contest::Counting, &told.only, &told.contest, cpus))
         }
         Command::Compile => Ok(compile()),
+        Command::Tracing(told) => return trace(&told),
     };
     outcome.unwrap_or_else(|error| {
         eprintln!("bench: {error}");
         ExitCode::from(if matches!(error, duel::DuelError::TooFewCpus(_)) { 4 } else { 1 })
     })
+}
+
+fn trace(told: &TracingArguments) -> ExitCode {
+    match tracing::measure(told.rounds) {
+        Ok(report) => {
+            println!("{}", if told.json { report.json() } else { report.text() });
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("bench: {error}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
 fn compile() -> ExitCode {
