@@ -1,5 +1,5 @@
-//! What tracing a mutex from outside costs and shows: the same scenario untraced, traced at the lab's markers, and traced
-//! at the C library's `pthread_mutex_lock`. `bench/README.md` has the method.
+//! What tracing a mutex from outside costs and shows: the same scenario untraced, traced at the lab's markers, and
+//! traced at the C library's `pthread_mutex_lock`. `bench/README.md` has the method.
 
 mod bpftrace;
 mod page;
@@ -106,8 +106,8 @@ struct Under {
     arms: Vec<Seen>,
 }
 
-/// Runs the scenario so many times under each condition, in turns whose order goes round, so that a drift of the machine
-/// weighs on all alike.
+/// Runs the scenario so many times under each condition, in turns whose order goes round, so that a drift of the
+/// machine weighs on all alike.
 pub(crate) fn measure(rounds: u32) -> Result<Report, TracingError> {
     let lab = Lab::find()?;
     let round = |round: u32| {

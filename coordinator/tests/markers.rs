@@ -1,5 +1,5 @@
-//! The markers for tracers outside, seen by the peers that they are for: `readelf` reads their notes, bpftrace lists them
-//! and, attached while workers run, counts every contended acquisition.
+//! The markers for tracers outside, seen by the peers that they are for: `readelf` reads their notes, bpftrace lists
+//! them and, attached while workers run, counts every contended acquisition.
 
 mod common;
 
@@ -16,8 +16,8 @@ use std::sync::mpsc::{Receiver, channel};
 const EXECUTABLE: &str = env!("CARGO_BIN_EXE_coordinator");
 const MARKERS: [&str; 3] = ["lock_acquired", "lock_contended", "lock_released"];
 
-/// Two workers at two locks, of which one is held nearly all the time. The names are not in alphabetical order: a lock's
-/// index goes by its place in the file.
+/// Two workers at two locks, each held half of the time. The names are not in alphabetical order: a lock's index goes
+/// by its place in the file.
 const TWO_LOCKS: &str = r#"
 title = "Two locks"
 question = "Does a tracer outside see what the lab sees?"

@@ -137,11 +137,7 @@ impl<'s> LockState<'s> {
             // `Segment::attach` checked with the offsets and the worker's index; the segment outlives the context, of
             // which a worker has one.
             lock: unsafe { SharedLock::new(segment.lock_place(lock as u32), placed.kind, me.index.0) },
-            place: Place {
-                lock: lock as u32,
-                worker: me.index.0,
-                address: segment.lock_place(lock as u32).at.addr(),
-            },
+            place: Place { lock: lock as u32, worker: me.index.0, address: segment.lock_place(lock as u32).at.addr() },
             owned_at: None,
             hold_since: None,
             counts: false,

@@ -33,12 +33,13 @@ pub(crate) struct Place {
 /// tracers attach to all.
 ///
 /// The parts of the note, which is described by the references above:
-/// - It lies in a section that is not loaded (no flag `a`): the addresses in it are those the linker gives, which tracers
-///   shift by where the executable is mapped. So it needs no relocation at run time, in a position-independent executable
-///   either. Linkers keep such a section with `--gc-sections`; flag `?` has it go where a function's own group goes.
-/// - The byte `_.stapsdt.base` is loaded: where a tool moves the loaded parts of a finished file and leaves notes as they
-///   are, its address tells by how much. One for the whole program, hence a weak symbol in a group of its own. Only the
-///   notes refer to it, which does not count as use: flag `R` makes linkers keep it.
+/// - It lies in a section that is not loaded (no flag `a`): the addresses in it are those that the linker gives, which
+///   tracers shift by where the executable is mapped. So it needs no relocation at run time, in a position-independent
+///   executable either. Linkers keep such a section with `--gc-sections`; flag `?` has it go where a function's own
+///   group goes.
+/// - The byte `_.stapsdt.base` is loaded: where a tool moves the loaded parts of a finished file and leaves notes as
+///   they are, its address tells by how much. One for the whole program, hence a weak symbol in a group of its own.
+///   Only the notes refer to it, which LLD does not count as use: flag `R` makes linkers keep it.
 /// - The third address is of a semaphore, by which a program learns that it is traced: there is none.
 macro_rules! marker {
     ($(#[$documentation:meta])* $name:ident) => {
@@ -46,9 +47,8 @@ macro_rules! marker {
         #[inline(always)]
         pub(crate) fn $name(place: Place) {
             let Place { lock, worker, address } = place;
-            // SAFETY: the instruction does nothing. A tracer's probe in its place preserves registers and flags, and may
-            // read this process's memory (`readonly`: so what was written before must be there); the kernel's call goes
-            // over the stack without using what lies below its pointer.
+            // SAFETY: the instruction does nothing. What the kernel puts in its place for a tracer preserves registers
+            // and flags, and lets it read this process's memory (`readonly`: so what was written before is there).
             unsafe {
                 #[cfg(target_arch = "x86_64")]
                 asm!(

@@ -148,11 +148,12 @@ mod tests {
         for line in [
             r#"{"type": "attached_probes", "data": {"probes": 2}}"#,
             r#"{"type": "map", "data": {"@since": {"17": 5}}}"#,
-            r#"{"type": "hist", "data": {"@waits": {"17": [{"min": 512, "max": 1023, "count": 3}, {"min": 1024, "max": 2047, "count": 0}]}}}"#,
+            r#"{"type": "hist", "data": {"@waits": {"17": [{"min": 512, "max": 1023, "count": 3}]}}}"#,
+            r#"{"type": "hist", "data": {"@waits": {"17": [{"min": 1024, "max": 2047, "count": 1}]}}}"#,
             "attached",
         ] {
             note(line, &mut waits);
         }
-        assert_eq!((waits.len(), waits[&17].total(), waits[&17].share(9)), (1, 3, Some(1.0)));
+        assert_eq!((waits.len(), waits[&17].total(), waits[&17].share(9)), (1, 4, Some(0.75)));
     }
 }
