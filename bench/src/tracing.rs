@@ -19,7 +19,7 @@ use std::process::Command;
 
 /// The scenario, and its arms in the order of the page.
 const SCENARIO: &str = include_str!("../tracing.toml");
-const ARMS: [&str; 3] = ["mutex@rest=100ns", "mutex@rest=10us", "plain"];
+const ARMS: [&str; 3] = ["mutex@rest=0ns", "mutex@rest=10us", "plain"];
 
 /// Who watches.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize)]
