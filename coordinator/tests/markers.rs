@@ -190,6 +190,7 @@ fn program() -> String {
         + &marker("lock_acquired", "", &format!("{acquired} {}", attached("lock_acquired", 1)))
         + &marker("lock_released", "", &format!("{released} {}", attached("lock_released", 2)))
         + &marker("lock_contended", "/arg0 == 1/", "@second[pid] = count();")
+        + "interval:s:600 { exit(); }\n" // should nobody be left to end it
 }
 
 /// A bpftrace that is attached to all three markers of every process of this executable.

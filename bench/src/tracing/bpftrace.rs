@@ -107,14 +107,16 @@ impl Drop for Tracer {
     }
 }
 
-/// Waits from `begin` to `end` of one thread, by process.
+/// Waits from `begin` to `end` of one thread, by process. It ends by itself some time, should nobody be left to end it:
+/// a probe that was forgotten slows every program down that uses the library.
 fn program(begin: &str, end: &str) -> String {
     format!(
         "{begin} {{ @since[tid] = nsecs; }}
          {end} /@since[tid]/ {{
              @waits[pid] = hist(nsecs - @since[tid]); delete(@since[tid]);
              if (@said == 0) {{ @said = 1; printf(\"{ATTACHED}\\n\"); }}
-         }}"
+         }}
+         interval:s:600 {{ exit(); }}"
     )
 }
 
