@@ -14,6 +14,7 @@ mod runner;
 mod schedule;
 mod statistics;
 mod steps;
+mod tracing;
 
 use clap::{Parser, Subcommand};
 use contest::{Contest, Setting};
@@ -42,6 +43,20 @@ enum Command {
     Locks(LocksArguments),
     /// How long a worker takes to compile a loop of one step: the first in this process, and the median of 20 more.
     Compile,
+    /// What tracing a mutex from outside costs and shows: untraced, at the lab's markers, at `pthread_mutex_lock`. Needs
+    /// root, bpftrace and a built `coordinator`. Exit status: 0 measured, 1 something was missing or failed.
+    Tracing(TracingArguments),
+}
+
+/// What `tracing` can be told.
+#[derive(clap::Args)]
+struct TracingArguments {
+    /// Print one JSON object in place of the tables.
+    #[arg(long)]
+    json: bool,
+    /// How often each way of watching has its turn.
+    #[arg(long, default_value_t = 6, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    rounds: u32,
 }
 
 /// What every contest can be told.
@@ -109,6 +124,7 @@ fn main() -> ExitCode {
         Command::Counting(told) => fight(Contest::Counting, &steps(&told.only, told.padded_only), &told.contest),
         Command::Locks(told) => fight(Contest::Locks, &locks(&told), &told.contest),
         Command::Compile => Ok(compile()),
+        Command::Tracing(told) => return trace(&told),
     };
     outcome.unwrap_or_else(|error| {
         eprintln!("bench: {error}");
@@ -134,6 +150,19 @@ fn locks(told: &LocksArguments) -> Vec<(Setting, Subject)> {
         kinds.map(move |kind| (setting, Subject::Lock(kind)))
     };
     settings.flat_map(of).collect()
+}
+
+fn trace(told: &TracingArguments) -> ExitCode {
+    match tracing::measure(told.rounds) {
+        Ok(report) => {
+            println!("{}", if told.json { report.json() } else { report.text() });
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("bench: {error}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
 fn compile() -> ExitCode {

@@ -20,6 +20,7 @@ mod hooks;
 mod latency;
 mod lifeline;
 mod locks;
+mod markers;
 mod measure;
 mod pace;
 #[cfg(test)]

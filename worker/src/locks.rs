@@ -9,6 +9,7 @@
 use crate::compile::{LockCell, NEVER};
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::markers::{self, Place};
 use crate::recorder::{Recorder, touched};
 use plan::{LockKind, OpKind, Program, WorkerProgram};
 use record::{HOLD_SAMPLING, LockTrace, Wait};
@@ -41,6 +42,8 @@ struct LockState<'s> {
     name: String,
     kind: LockKind,
     lock: SharedLock<'s>,
+    /// What the markers say.
+    place: Place,
     /// When the contended wait for it ended, while it is held behind one.
     owned_at: Option<u64>,
     /// When the sampled hold began, while there is one.
@@ -134,6 +137,7 @@ impl<'s> LockState<'s> {
             // `Segment::attach` checked with the offsets and the worker's index; the segment outlives the context, of
             // which a worker has one.
             lock: unsafe { SharedLock::new(segment.lock_place(lock as u32), placed.kind, me.index.0) },
+            place: Place { lock: lock as u32, worker: me.index.0, address: segment.lock_place(lock as u32).at.addr() },
             owned_at: None,
             hold_since: None,
             counts: false,
@@ -313,6 +317,10 @@ fn wait(context: &mut Context<'_>, index: u32, shared: bool, timeout: Option<Dur
     let (segment, timed) = (context.segment, context.timed_locks);
     let Some((state, cell)) = context.locks.get(index) else { return Err(LockError::NotHeld) };
     let mut effort = Effort::default();
+    // The markers lie outside the two clock reads: what a tracer costs there is in its own figures, not in the lab's.
+    if timed {
+        markers::lock_contended(state.place);
+    }
     let start_ticks = if timed { ticks() } else { 0 };
     let waited = state.wait(shared, timeout, &mut effort, &|| is_aborted(segment));
     let end = if timed { ticks() } else { 0 };
@@ -321,6 +329,7 @@ fn wait(context: &mut Context<'_>, index: u32, shared: bool, timeout: Option<Dur
     if let (Some(_), Ok(Some(_))) = (wait, &waited) {
         state.owned_at = Some(end);
         cell.by_hook.set(1);
+        markers::lock_acquired(state.place);
     }
     if timed {
         context.blocked(start_ticks, end);
@@ -354,6 +363,9 @@ pub(crate) fn release(context: &mut Context<'_>, index: u32, shared: bool, told:
     let held = state.hold_since.map(|start_ticks| Wait { start_ticks, ticks: ticks() - start_ticks });
     match state.lock.release_for(shared, told, &|| is_aborted(segment)) {
         Ok(Released::Done) => {
+            if state.owned_at.is_some() {
+                markers::lock_released(state.place);
+            }
             (state.owned_at, state.hold_since) = (None, None);
             state.trace.holds.extend(held);
             false
