@@ -89,11 +89,10 @@ fn passes(compiled: &mut CompiledLoop, context: &mut Context<'_>) {
     let mut batch = Batch::new(compiled.unroll(), segment.header().tick_rate());
     let mut last = ticks();
     while !segment.control().must_stop() && context.failure.is_none() {
-        context.break_now = 0;
-        let shared: *mut Context<'_> = context;
-        // SAFETY: the area holds every offset of the Program (`Segment::attach` checked); the context starts with
-        // `break_now`, and only hooks touch it until this returns.
-        let progress = unsafe { compiled.run(area, shared.cast(), batch.passes()) };
+        let handle = context.handle();
+        // SAFETY: the area holds every offset of the Program (`Segment::attach` checked), and is that of the segment that
+        // the loop was compiled for; only hooks touch the context until this returns.
+        let progress = unsafe { compiled.run(area, handle, batch.passes()) };
         let now = ticks();
         context.recorder.completed(progress.passes, now);
         context.read(now);
@@ -117,10 +116,9 @@ fn passes_one_by_one(compiled: &mut CompiledLoop, context: &mut Context<'_>) {
         let intended = pace.due().unwrap_or(start);
         pace.begin();
         let was_inside = context.recorder.inside();
-        context.break_now = 0;
-        let shared: *mut Context<'_> = context;
+        let handle = context.handle();
         // SAFETY: as in `passes`.
-        let progress = unsafe { compiled.run(area, shared.cast(), 1) };
+        let progress = unsafe { compiled.run(area, handle, 1) };
         let end = ticks();
         if progress.passes > 0 && context.recorder.counts(end) {
             context.latency.iter_mut().for_each(|latency| latency.note(intended, start, end));
