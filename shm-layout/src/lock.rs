@@ -29,7 +29,7 @@ mod word;
 
 pub use algorithm::{Effort, Released};
 pub use error::LockError;
-pub use fast_path::{Calls, FastPath, Function, clh_names, fast_path};
+pub use fast_path::{Calls, FastPath, Function, clh_name, clh_names, fast_path};
 pub use place::{LAST_OWNER_OFFSET, LockPlace, NODE_BYTES};
 
 use algorithm::{Algorithm, Outcome, Waiting};

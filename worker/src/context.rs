@@ -1,6 +1,6 @@
 //! What the compiled loop hands back to its hooks: this worker's view of the segment and its records.
 
-use crate::compile::{CELLS_OFFSET, LockCell};
+use crate::compile::LockCell;
 use crate::failure::Failure;
 use crate::latency::Latency;
 use crate::locks::Locks;
@@ -16,14 +16,9 @@ use shm_layout::Segment;
 /// A blocking this long ends the batch, so that the clock is read about each 20 us.
 const BREAK_AFTER_NS: u64 = 7_000;
 
-/// This worker's state during a repetition. Its first members are what the compiled loop reads.
-#[repr(C)]
+/// This worker's state during a repetition.
 pub(crate) struct Context<'s> {
-    /// Non-zero: return to the runtime after this pass. Read by compiled code at offset 0.
-    pub(crate) break_now: u32,
     pub(crate) spins: u32,
-    /// Those of `locks`. Read by compiled code at [`CELLS_OFFSET`].
-    cells: *const LockCell,
     break_after_ticks: u64,
     /// Whether the others know already that this worker runs passes.
     arrived: bool,
@@ -48,11 +43,6 @@ pub(crate) struct Context<'s> {
     pub(crate) latency: Option<Latency>,
 }
 
-const _: () = {
-    assert!(std::mem::offset_of!(Context<'_>, break_now) == 0);
-    assert!(std::mem::offset_of!(Context<'_>, cells) == CELLS_OFFSET);
-};
-
 impl<'s> Context<'s> {
     pub(crate) fn new(
         segment: &'s Segment,
@@ -65,9 +55,7 @@ impl<'s> Context<'s> {
         let (warm_up, window) = (rate.ticks(program.warm_up.0), rate.ticks(program.window.0));
         let locks = Locks::new(segment, program, me);
         Context {
-            break_now: 0,
             spins: 0,
-            cells: locks.cells(),
             break_after_ticks: rate.ticks(BREAK_AFTER_NS),
             arrived: false,
             recorder: Recorder::new(program, rate, orders).with_work_after(rate.ticks(me.after.0)),
@@ -83,6 +71,15 @@ impl<'s> Context<'s> {
             schedule: Schedule::of(me, program.window.0, program.seed, rate),
             latency: me.latency.then(|| Latency::of_at_most(warm_up.saturating_add(window).saturating_mul(2))),
         }
+    }
+
+    /// What the compiled loop is given, and hands to its hooks: valid as long as nobody moves or borrows this, but for the
+    /// hooks.
+    pub(crate) fn handle(&mut self) -> *mut LockCell {
+        let context: *mut Context<'_> = self;
+        let first = self.locks.first_cell();
+        first.context.set(context.cast());
+        std::ptr::from_ref(first).cast_mut()
     }
 
     /// A clock read. The first one, behind the first batch or inside a first `wait`, says that this worker runs: then
@@ -121,12 +118,17 @@ impl<'s> Context<'s> {
         }
     }
 
+    /// Has the loop return to the runtime behind the present pass.
+    pub(crate) fn break_after_pass(&mut self) {
+        self.locks.first_cell().last_pass.set(0);
+    }
+
     /// Notes a blocking that was timed; a long one ends the batch.
     pub(crate) fn blocked(&mut self, start: u64, end: u64) {
         self.locks.look(&self.recorder);
         self.recorder.blocked(start, end);
         if end - start > self.break_after_ticks {
-            self.break_now = 1;
+            self.break_after_pass();
         }
     }
 

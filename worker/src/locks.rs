@@ -18,10 +18,13 @@ use shm_layout::{Phase, Segment, ticks};
 use std::ops::{Range, RangeInclusive};
 use std::time::Duration;
 
-/// Contended waits that a lock's log holds: one each 200 ns of window, which no lock here reaches, within these bounds.
-/// As many sampled holds: sampling stops where that log is full.
+/// Contended waits that a lock's log holds: one each 200 ns of window, which no lock here reaches.
 const WAIT_NS: u64 = 200;
-const WAITS: RangeInclusive<u64> = 4_096..=1_000_000;
+/// Acquisitions of which a log of sampled holds has one in [`HOLD_SAMPLING`]: one each 10 ns, which the cheapest free lock
+/// alone undercuts, with an empty section. Sampling stops where the log is full.
+const HOLD_NS: u64 = 10;
+/// Bounds of both logs.
+const ENTRIES: RangeInclusive<u64> = 4_096..=1_000_000;
 
 /// Times that readers read again between two clock reads: a stream of writers may keep one from ever finishing, and the
 /// clock has to be read all the same.
@@ -79,12 +82,12 @@ impl<'s> Locks<'s> {
         let used: Vec<usize> = (0..program.locks.len()).filter(|&lock| uses(lock)).collect();
         let state = |lock: usize| used.contains(&lock).then(|| LockState::new(segment, program, me, lock));
         let states = (0..program.locks.len()).map(state).collect();
-        Locks { cells: LockCell::all(program.locks.len()), states, used }
+        Locks { cells: LockCell::row(program.locks.len()), states, used }
     }
 
-    /// What compiled code is given: stays where it is as long as this lives.
-    pub(crate) fn cells(&self) -> *const LockCell {
-        self.cells.as_ptr()
+    /// The first of the row that compiled code is given, which stays where it is as long as this lives.
+    pub(crate) fn first_cell(&self) -> &LockCell {
+        &self.cells[0]
     }
 
     fn get(&mut self, lock: u32) -> Option<(&mut LockState<'s>, &LockCell)> {
@@ -128,8 +131,8 @@ impl<'s> Locks<'s> {
 impl<'s> LockState<'s> {
     fn new(segment: &'s Segment, program: &Program, me: &WorkerProgram, lock: usize) -> LockState<'s> {
         let placed = &program.locks[lock];
-        let capacity = (program.window.0 / WAIT_NS).clamp(*WAITS.start(), *WAITS.end()) as usize;
         let reserved = |entries| touched(entries, Wait { start_ticks: 1, ticks: 1 });
+        let holds = if program.timed_locks { reserved(holds_logged(program)) } else { Vec::new() };
         LockState {
             name: placed.name.clone(),
             kind: placed.kind,
@@ -148,8 +151,8 @@ impl<'s> LockState<'s> {
             reread: 0,
             trace: LockTrace {
                 lock: lock as u32,
-                waits: reserved(capacity),
-                holds: if program.timed_locks { reserved(capacity / HOLD_SAMPLING as usize) } else { Vec::new() },
+                waits: reserved(entries(program, WAIT_NS)),
+                holds,
                 ..LockTrace::default()
             },
         }
@@ -252,6 +255,15 @@ impl<'s> LockState<'s> {
         trace.longest_gap_ticks = trace.longest_gap_ticks.max(last);
         trace
     }
+}
+
+/// Sampled holds that a lock's log has room for.
+pub(crate) fn holds_logged(program: &Program) -> usize {
+    entries(program, HOLD_NS * HOLD_SAMPLING)
+}
+
+fn entries(program: &Program, each_ns: u64) -> usize {
+    (program.window.0 / each_ns).clamp(*ENTRIES.start(), *ENTRIES.end()) as usize
 }
 
 /// Whether waiters of a repetition are to leave.
@@ -413,7 +425,7 @@ fn read_again(context: &mut Context<'_>, index: u32) -> bool {
 /// Notes the first failure and ends the loop after this pass. A wait that was given up is none of its own: the
 /// repetition was given up.
 fn fail(context: &mut Context<'_>, index: u32, error: &LockError) {
-    context.break_now = 1;
+    context.break_after_pass();
     if *error != LockError::Abandoned
         && let Some((state, _)) = context.locks.get(index)
     {

@@ -85,11 +85,10 @@ fn wait_for_work(context: &mut Context<'_>) {
 
 /// Makes `passes` passes, or as many as go before one blocks for long, and reads the clock, which it gives as well.
 pub(crate) fn batch(compiled: &mut CompiledLoop, context: &mut Context<'_>, passes: u64) -> (Progress, u64) {
-    context.break_now = 0;
-    let (area, shared): (*mut u8, *mut Context<'_>) = (context.segment.area(), context);
-    // SAFETY: the area holds every offset of the Program (`Segment::attach` checked); the context starts with `break_now`,
-    // and only hooks touch it until this returns.
-    let progress = unsafe { compiled.run(area, shared.cast(), passes) };
+    let (area, handle) = (context.segment.area(), context.handle());
+    // SAFETY: the area holds every offset of the Program (`Segment::attach` checked), and is that of the segment that the
+    // loop was compiled for; only hooks touch the context until this returns.
+    let progress = unsafe { compiled.run(area, handle, passes) };
     let now = ticks();
     context.recorder.completed(progress.passes, now);
     context.read(now);
@@ -122,10 +121,9 @@ fn passes_one_by_one(compiled: &mut CompiledLoop, context: &mut Context<'_>) {
         let intended = pace.due().unwrap_or(start);
         pace.begin();
         let was_inside = context.recorder.inside();
-        context.break_now = 0;
-        let shared: *mut Context<'_> = context;
+        let handle = context.handle();
         // SAFETY: as in `batch`.
-        let progress = unsafe { compiled.run(area, shared.cast(), 1) };
+        let progress = unsafe { compiled.run(area, handle, 1) };
         let end = ticks();
         if progress.passes > 0 && context.recorder.counts(end) {
             context.latency.iter_mut().for_each(|latency| latency.note(intended, start, end));

@@ -194,7 +194,7 @@ fn post_and_wait_hand_over_between_two_threads() {
             let mut compiled = compile(&program(ops));
             // SAFETY: the program's offsets lie in the 32 words, which both threads access atomically alone.
             unsafe {
-                compiled.run(words.as_ptr().cast_mut().cast(), (&raw mut context).cast::<std::ffi::c_void>(), ROUNDS)
+                compiled.run(words.as_ptr().cast_mut().cast(), context.handle(), ROUNDS)
             }
         };
         let (post, wait) = (|at| OpKind::Post { width, at }, |at| OpKind::Wait { width, at });
@@ -218,7 +218,7 @@ fn two_threads_alternate_on_one_word() {
         let mut context = Context { patience: u64::MAX, ..Context::default() };
         let mut compiled = compile(&program(ops));
         // SAFETY: the program's one offset is the word.
-        unsafe { compiled.run(word.as_ptr().cast(), (&raw mut context).cast(), ROUNDS) }
+        unsafe { compiled.run(word.as_ptr().cast(), context.handle(), ROUNDS) }
     };
     std::thread::scope(|scope| {
         scope.spawn(|| play([wait.clone(), post.clone()]));

@@ -27,8 +27,8 @@ pub enum FastPath {
     /// where that gave 0, else the hook is told what it gave. To release: where `next` is 0, a compare-exchange of `tail`
     /// from the own name to 0; where either fails a successor is there, and the hook does all of it.
     Mcs,
-    /// A u32 `tail` at 0 that names nodes, and in each node a u32 `taken` at 0. A node's name is its index plus 1; the
-    /// worker's own is at first the one of its index. A store of 1 to the own node's `taken`, then an exchange of `tail`
+    /// A u32 `tail` at 0 that names nodes, and in each node a u32 `taken` at 0. A node's name is where it ends, in bytes from
+    /// the first node's begin ([`clh_name`]); the worker's own is at first the one of its index. A store of 1 to the own node's `taken`, then an exchange of `tail`
     /// with the own name, which gives the predecessor's; it is acquired where that one's `taken` is 0, else the hook is
     /// told both names ([`clh_names`]). A store of 0 to the own node's `taken` releases, and the predecessor's node is the
     /// worker's own from then on, also where the hook has released.
@@ -66,6 +66,11 @@ pub struct Function {
     pub name: &'static str,
     /// Itself, taking the lock's address untyped.
     pub call: unsafe extern "C" fn(*mut c_void) -> c_int,
+}
+
+/// The name of the node of that index of a CLH lock.
+pub const fn clh_name(index: u32) -> u32 {
+    super::clh::name(index)
 }
 
 /// What a hook is told of a CLH lock: the worker's own node and its predecessor's, by name.

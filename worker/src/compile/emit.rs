@@ -1,11 +1,11 @@
 //! From a program to the code generator's intermediate form, operation by operation.
 //!
 //! Shape of the function: load what is carried; head: the passes of one iteration, each operation in order; count
-//! them; where a pass can block, look at the context's `break_now`; back to the head. At the end store what is carried,
+//! them; back to the head until the last is made, which where a pass can block stands in the first cell for hooks to change. At the end store what is carried,
 //! the number of passes made among it (a returned value would be bound to a register, which costs the loop a move an
 //! iteration). Locks: `locking.rs`.
 
-use super::cells::CELLS_OFFSET;
+use super::cells::LAST_PASS;
 use super::locking::{Local, library_calls};
 use super::private::{Carried, GAVE_UP, Private, same_group};
 use super::{Hooks, LockSites, cpu};
@@ -13,7 +13,8 @@ use cranelift_codegen::Context;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I8, I16, I32, I64};
 use cranelift_codegen::ir::{
-    AbiParam, AtomicRmwOp, Block, InstBuilder, MemFlagsData, Signature, SourceLoc, Type, Value,
+    AbiParam, AtomicRmwOp, Block, InstBuilder, MemFlagsData, Signature, SourceLoc, StackSlot, StackSlotData,
+    StackSlotKind, Type, Value,
 };
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
 use cranelift_jit::JITModule;
@@ -112,7 +113,7 @@ pub(super) fn emit(
     let entry = builder.create_block();
     builder.append_block_params_for_function_params(entry);
     builder.switch_to_block(entry);
-    let &[area, hook_context, words, end] = builder.block_params(entry) else {
+    let &[area, cells, words, end] = builder.block_params(entry) else {
         unreachable!("the signature has four parameters")
     };
     let carried = private.carried.iter().map(|(what, _)| builder.declare_var(type_of(*what))).collect();
@@ -127,9 +128,9 @@ pub(super) fn emit(
         carried,
         locals: Vec::new(),
         end,
+        kept: None,
         area,
-        cells: None,
-        hook_context,
+        cells,
         words,
         exit,
         calls,
@@ -156,10 +157,11 @@ pub(super) struct Emitter<'a> {
     pub(super) locals: Vec<(Local, Variable)>,
     /// The number of the last pass to make.
     end: Value,
+    /// Where the private words' address is kept on the stack.
+    kept: Option<StackSlot>,
     pub(super) area: Value,
-    pub(super) hook_context: Value,
-    /// The first lock's cell; `None` in a program without locks.
-    pub(super) cells: Option<Value>,
+    /// The first cell.
+    pub(super) cells: Value,
     words: Value,
     exit: Block,
     pub(super) calls: &'a Calls,
@@ -179,9 +181,11 @@ pub(super) struct Emitter<'a> {
 impl Emitter<'_> {
     fn whole(&mut self) {
         self.load_carried();
+        if self.program.can_block() {
+            self.builder.ins().store(MemFlagsData::trusted(), self.end, self.cells, LAST_PASS);
+        }
         if self.program.ops.iter().any(|op| matches!(op.kind, OpKind::Lock { .. })) {
-            let cells = self.builder.ins().load(I64, MemFlagsData::trusted(), self.hook_context, CELLS_OFFSET as i32);
-            self.cells = Some(cells);
+            self.keep_on_stack();
         }
         let head = self.builder.create_block();
         self.builder.ins().jump(head, &[]);
@@ -197,6 +201,23 @@ impl Emitter<'_> {
         self.builder.ins().return_(&[]);
     }
 
+    /// Leaves the registers that survive calls to what a pass with locks uses at each turn: the allocator, left to itself,
+    /// stores such a value in each pass, which on a Zen 5 costs a free spin lock and its release 5 %.
+    fn keep_on_stack(&mut self) {
+        let slot = self.builder.create_sized_stack_slot(StackSlotData::new(StackSlotKind::ExplicitSlot, 16, 3));
+        for value in [&mut self.area, &mut self.cells] {
+            self.builder.ins().stack_store(I64, *value, slot, 8);
+            *value = self.builder.ins().stack_load(I64, I64, slot, 8);
+        }
+        self.builder.ins().stack_store(I64, self.words, slot, 0);
+        self.kept = Some(slot);
+    }
+
+    /// Address of the private words.
+    fn words(&mut self) -> Value {
+        self.kept.map_or(self.words, |slot| self.builder.ins().stack_load(I64, I64, slot, 0))
+    }
+
     fn load_carried(&mut self) {
         for (position, (what, _)) in self.private.carried.iter().enumerate() {
             let at = byte_of(self.private.word(position));
@@ -206,24 +227,24 @@ impl Emitter<'_> {
     }
 
     fn store_carried(&mut self) {
+        let words = self.words();
         for position in 0..self.carried.len() {
             let value = self.builder.use_var(self.carried[position]);
             let at = byte_of(self.private.word(position));
-            self.builder.ins().store(MemFlagsData::trusted(), value, self.words, at);
+            self.builder.ins().store(MemFlagsData::trusted(), value, words, at);
         }
     }
 
     /// Goes back to the head until the last pass is made or something asks for a break.
     fn loop_control(&mut self, head: Block) {
-        if self.program.can_block() {
-            let go_on = self.builder.create_block();
-            let break_now = self.builder.ins().atomic_load(I32, MemFlagsData::trusted(), self.hook_context);
-            self.builder.ins().brif(break_now, self.exit, &[], go_on, &[]);
-            self.builder.switch_to_block(go_on);
-        }
         let passes = self.variable(Carried::Passes);
         let made = self.builder.use_var(passes);
-        let more = self.builder.ins().icmp(IntCC::NotEqual, made, self.end);
+        let more = if self.program.can_block() {
+            let last = self.builder.ins().load(I64, MemFlagsData::trusted(), self.cells, LAST_PASS);
+            self.builder.ins().icmp(IntCC::UnsignedLessThan, made, last)
+        } else {
+            self.builder.ins().icmp(IntCC::NotEqual, made, self.end)
+        };
         self.builder.ins().brif(more, head, &[], self.exit, &[]);
     }
 
@@ -276,7 +297,7 @@ impl Emitter<'_> {
     }
 
     fn op(&mut self, index: usize, op: &Op) {
-        let context = self.hook_context;
+        let context = self.cells;
         match &op.kind {
             OpKind::Access { kind, width, at } => self.access(index, *kind, *width, at),
             OpKind::Post { width, at } => self.post(*width, *at),
@@ -363,7 +384,7 @@ impl Emitter<'_> {
         let differs = self.builder.ins().icmp(IntCC::NotEqual, seen, before);
         self.builder.ins().brif(differs, changed, &[], spin, &[]);
         self.builder.switch_to_block(spin);
-        let enough = self.call(self.calls.spin, &[self.hook_context], true).expect("spin returns a word");
+        let enough = self.call(self.calls.spin, &[self.cells], true).expect("spin returns a word");
         self.builder.ins().brif(enough, give_up, &[], look, &[]);
         self.give_up(give_up, index);
         self.builder.switch_to_block(changed);
@@ -379,7 +400,8 @@ impl Emitter<'_> {
         let passes = self.private.position(Carried::Passes).expect("passes are always counted");
         self.update(passes, |b, counted| b.ins().iadd_imm_s(counted, -1)); // this one was not completed
         let code = self.builder.ins().iconst(I64, i64::from(self.program.ops[index].step) + 1);
-        self.builder.ins().store(MemFlagsData::trusted(), code, self.words, byte_of(GAVE_UP));
+        let words = self.words();
+        self.builder.ins().store(MemFlagsData::trusted(), code, words, byte_of(GAVE_UP));
         self.builder.ins().jump(self.exit, &[]);
     }
 
@@ -397,7 +419,7 @@ impl Emitter<'_> {
         self.builder.ins().jump(next, &[chunks.into()]);
         self.builder.switch_to_block(next);
         self.work_turns(chunk);
-        let enough = self.call(self.calls.tick, &[self.hook_context], true).expect("tick returns a word");
+        let enough = self.call(self.calls.tick, &[self.cells], true).expect("tick returns a word");
         self.builder.ins().brif(enough, give_up, &[], go_on, &[]);
         self.give_up(give_up, index);
         self.builder.switch_to_block(go_on);
@@ -452,12 +474,13 @@ impl Emitter<'_> {
             b.ins().bxor(state, shifted)
         });
         let state = self.builder.use_var(self.carried[random]);
+        let words = self.words();
         let b = &mut self.builder;
         let upper = b.ins().ushr_imm_u(state, 32);
         let scaled = b.ins().imul_imm_s(upper, elements as i64);
         let element = b.ins().ushr_imm_u(scaled, 32);
         let byte = b.ins().ishl_imm_u(element, 3);
-        let entry = b.ins().iadd(self.words, byte);
+        let entry = b.ins().iadd(words, byte);
         b.ins().load(I64, MemFlagsData::trusted(), entry, byte_of(table))
     }
 
@@ -489,7 +512,7 @@ impl Emitter<'_> {
     /// Calls a hook that is given the index of a region.
     fn call_with_index(&mut self, function: usize, index: u32) {
         let index = self.builder.ins().iconst(I32, i64::from(index));
-        self.call(function, &[self.hook_context, index], false);
+        self.call(function, &[self.cells, index], false);
     }
 
     pub(super) fn call(&mut self, function: usize, arguments: &[Value], returns_word: bool) -> Option<Value> {
@@ -506,9 +529,8 @@ impl Emitter<'_> {
 
 fn type_of(what: Carried) -> Type {
     match what {
-        Carried::Passes | Carried::Random | Carried::Work | Carried::Every(_) => I64,
+        Carried::Passes | Carried::Random | Carried::Work | Carried::Every(_) | Carried::Node(_) => I64,
         Carried::Expected(_, width) | Carried::LastSeen(_, width) => int(width),
-        Carried::Node(_) => I32,
     }
 }
 

@@ -60,7 +60,10 @@ impl Emitter<'_> {
         if let Some((_, variable)) = self.locals.iter().find(|(known, _)| *known == local) {
             return *variable;
         }
-        let variable = self.builder.declare_var(I32);
+        let variable = self.builder.declare_var(match local {
+            Local::Predecessor(_) => I64,
+            Local::Begun(_) => I32,
+        });
         self.locals.push((local, variable));
         variable
     }
@@ -84,7 +87,7 @@ impl Emitter<'_> {
         let ns = self.builder.ins().iconst(I64, timeout.map_or(0, |timeout| timeout.0 as i64));
         let told = self.told(told);
         let [number, part] = self.number_and_part(lock, asked_shared);
-        let arguments = [self.hook_context, number, part, ns, told];
+        let arguments = [self.cells, number, part, ns, told];
         let is_owned = self.call(self.calls.lock, &arguments, true).expect("lock returns a word");
         let failed = self.builder.create_block();
         self.builder.ins().brif(is_owned, owned, &[], failed, &[]);
@@ -175,14 +178,12 @@ impl Emitter<'_> {
         let (address, at) = self.node(used, mine);
         let taken = self.builder.ins().iconst(I32, 1);
         self.builder.ins().store(flags(), taken, address, at);
-        let before = self.exchange(used.at, mine);
+        let name = self.builder.ins().ireduce(I32, mine);
+        let before = self.exchange(used.at, name);
+        let before = self.builder.ins().uextend(I64, before);
         self.builder.def_var(predecessor, before);
-        // A tail that names no node, which only a foreign writer can leave, is the hook's to refuse.
-        let look = self.builder.create_block();
-        let index = self.builder.ins().iadd_imm_s(before, -1);
-        let is_there = self.builder.ins().icmp_imm_u(IntCC::UnsignedLessThan, index, i64::from(self.sites.nodes));
-        self.builder.ins().brif(is_there, look, &[], slow, &[]);
-        self.builder.switch_to_block(look);
+        // Not checked to be a node's name: a tail that a foreign writer has left is trusted, as the C library trusts the
+        // pointers in a mutex of its own.
         let (address, at) = self.node(used, before);
         let address = self.sum(address, at);
         let taken = self.builder.ins().atomic_load(I32, flags(), address);
@@ -224,14 +225,14 @@ impl Emitter<'_> {
         self.builder.ins().brif(is_me, noted, &[], another, &[]);
         self.builder.switch_to_block(another);
         let number = self.builder.ins().iconst(I32, i64::from(used.lock));
-        self.call(self.calls.handoff, &[self.hook_context, number], false);
+        self.call(self.calls.handoff, &[self.cells, number], false);
         self.builder.ins().jump(noted, &[]);
         self.builder.switch_to_block(noted);
     }
 
     /// Behind an acquisition: one more, and the hook where it is one to sample.
     fn count(&mut self, used: Use, asked_shared: bool) {
-        let (cells, tally) = (self.cells(), cells::tally(used.lock, used.shared));
+        let (cells, tally) = (self.cells, cells::tally(used.lock, used.shared));
         let acquired = displacement(tally + cells::ACQUIRED);
         let before = self.builder.ins().load(I64, MemFlagsData::trusted(), cells, acquired);
         let number = self.builder.ins().iadd_imm_s(before, 1);
@@ -246,7 +247,7 @@ impl Emitter<'_> {
         self.branch_if_equal(number, due, sample, go_on);
         self.builder.switch_to_block(sample);
         let [number, part] = self.number_and_part(used.lock, asked_shared);
-        self.call(self.calls.sample, &[self.hook_context, number, part], false);
+        self.call(self.calls.sample, &[self.cells, number, part], false);
         self.builder.ins().jump(go_on, &[]);
         self.builder.switch_to_block(go_on);
     }
@@ -259,8 +260,7 @@ impl Emitter<'_> {
         if self.sites.timed {
             let inline = self.builder.create_block();
             let at = displacement(cells::by_hook(lock));
-            let cells = self.cells();
-            let asked = self.builder.ins().load(I32, MemFlagsData::trusted(), cells, at);
+            let asked = self.builder.ins().load(I32, MemFlagsData::trusted(), self.cells, at);
             self.builder.ins().brif(asked, by_hook, &[], inline, &[]);
             self.builder.switch_to_block(inline);
         }
@@ -359,7 +359,7 @@ impl Emitter<'_> {
         self.builder.switch_to_block(block);
         let told = self.told(told);
         let number = self.builder.ins().iconst(I32, i64::from(used.lock));
-        self.call(self.calls.released, &[self.hook_context, number, told], false);
+        self.call(self.calls.released, &[self.cells, number, told], false);
         self.builder.ins().jump(done, &[]);
     }
 
@@ -379,7 +379,7 @@ impl Emitter<'_> {
         };
         let told = self.told(told);
         let [number, part] = self.number_and_part(used.lock, asked_shared);
-        let arguments = [self.hook_context, number, part, told];
+        let arguments = [self.cells, number, part, told];
         self.call(self.calls.unlock, &arguments, true).expect("unlock returns a word")
     }
 
@@ -443,19 +443,15 @@ impl Emitter<'_> {
             Told::Word(word) => self.builder.ins().uextend(I64, word),
             Told::Code(code) => self.builder.ins().sextend(I64, code),
             Told::Names(lower, upper) => {
-                let [lower, upper] = [lower, upper].map(|name| self.builder.ins().uextend(I64, name));
                 let upper = self.builder.ins().ishl_imm_u(upper, 32);
                 self.builder.ins().bor(lower, upper)
             }
         }
     }
 
-    /// Where the node of that name lies: a value and a displacement.
+    /// Where the CLH node of that name lies: a value and a displacement.
     fn node(&mut self, used: Use, name: Value) -> (Value, i32) {
-        let name = self.builder.ins().uextend(I64, name);
-        let offset = self.builder.ins().ishl_imm_u(name, i64::from(NODE_BYTES.trailing_zeros()));
-        // Names begin at 1.
-        (self.builder.ins().iadd(self.area, offset), displacement(used.nodes - NODE_BYTES as i64))
+        (self.builder.ins().iadd(self.area, name), displacement(used.nodes - NODE_BYTES as i64))
     }
 
     fn own_mcs_node(&self, used: Use) -> i64 {
@@ -464,10 +460,6 @@ impl Emitter<'_> {
 
     fn at(&mut self, distance: i64) -> Value {
         self.sum(self.area, displacement(distance))
-    }
-
-    fn cells(&self) -> Value {
-        self.cells.expect("a program with locks has cells")
     }
 
     fn branch_if_equal(&mut self, a: Value, b: Value, equal: Block, other: Block) {

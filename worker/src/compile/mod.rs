@@ -14,8 +14,8 @@
 #![allow(unsafe_code)]
 // SAFETY of this module: the emitted code touches the fields area only at offsets of the program, which the caller of
 // `CompiledLoop::run` has checked against the area's size, and locks, nodes and the worker's slot where the segment's map
-// puts them (`LockSites`); everything else it touches belongs to `CompiledLoop` or is the context that the caller hands
-// through, with its cells.
+// puts them (`LockSites`); everything else it touches belongs to `CompiledLoop` or is the row of
+// cells that the caller hands through.
 
 mod calibrate;
 mod cells;
@@ -33,12 +33,12 @@ use plan::{Address, OpKind, WorkerProgram};
 use std::ffi::c_void;
 
 pub use calibrate::work_turn_ns;
-pub use cells::{CELLS_OFFSET, LockCell, NEVER, Tally};
+pub use cells::{LockCell, NEVER, Tally};
 pub use listing::{Line, Listing};
 pub use sites::LockSites;
 
 /// What a loop calls where a step is not an instruction. The functions run on the worker's own thread; `context` is
-/// the pointer given to [`CompiledLoop::run`].
+/// the pointer given to [`CompiledLoop::run`]: the first [`LockCell`].
 #[derive(Copy, Clone, Debug)]
 pub struct Hooks {
     /// Acquires the lock of that index in [`plan::Program::locks`], whose first attempt came to `told`
@@ -157,8 +157,8 @@ pub struct Progress {
     pub gave_up_in: Option<u32>,
 }
 
-/// The signature of the emitted function: area, context, private words, the number of passes at which to end.
-type Entry = unsafe extern "C" fn(*mut u8, *mut c_void, *mut u64, u64);
+/// The signature of the emitted function: area, first cell, private words, the number of passes at which to end.
+type Entry = unsafe extern "C" fn(*mut u8, *mut LockCell, *mut u64, u64);
 
 /// A worker's program as machine code, with what it remembers between runs. Owned by the worker's own process.
 pub struct CompiledLoop {
@@ -220,8 +220,8 @@ impl CompiledLoop {
     }
 
     /// Makes `passes` passes, a multiple of [`CompiledLoop::unroll`]; fewer where a pass can block
-    /// ([`WorkerProgram::can_block`]) and the context's first word is nonzero at its end, or where a `wait` or
-    /// a long `work` is given up. What steps remember carries over from one run to the next; a pass that was given up does not, and the next
+    /// ([`WorkerProgram::can_block`]) and a hook has set [`LockCell::last_pass`] to 0, or where a `wait`, a lock or a
+    /// long `work` is given up. What steps remember carries over from one run to the next; a pass that was given up does not, and the next
     /// run begins a new one.
     ///
     /// # Panics
@@ -229,13 +229,13 @@ impl CompiledLoop {
     ///
     /// # Safety
     /// `area` must point to the program's fields area, writable, of at least `area_bytes` bytes, and every offset in
-    /// the program must have been checked to lie in it. `context` must be what the hooks expect, and its first word a
-    /// readable `u32`, the `break_now` word. Other processes may access the area at the same time.
+    /// the program must have been checked to lie in it. `cells` must be the first of a row of [`LockCell`]s, one for each lock
+    /// of the Program, which this thread alone uses, and whose context is what the hooks expect; a loop that calls no hook
+    /// and cannot block needs none. Other processes may access the area at the same time.
     ///
     /// A program with locks needs more: the area is that of a segment with the map that its [`LockSites`] were made for, in
-    /// which all locks are initialised; the context has at [`CELLS_OFFSET`] a pointer to a [`LockCell`] for each lock of
-    /// the Program, which this thread alone uses; and no other loop has acquired locks as this worker in that segment.
-    pub unsafe fn run(&mut self, area: *mut u8, context: *mut c_void, passes: u64) -> Progress {
+    /// which all locks are initialised, and no other loop has acquired locks as this worker in that segment.
+    pub unsafe fn run(&mut self, area: *mut u8, cells: *mut LockCell, passes: u64) -> Progress {
         assert!(passes.is_multiple_of(self.unroll), "{passes} passes are no multiple of {}", self.unroll);
         if passes == 0 {
             return Progress { passes: 0, gave_up_in: None };
@@ -243,8 +243,8 @@ impl CompiledLoop {
         self.private[private::GAVE_UP] = 0;
         let before = self.private[private::MADE];
         // SAFETY: the code outlives the call (`module` is owned by self); `private` is as long as the layout that the
-        // code was emitted for; area and context are the caller's promise.
-        unsafe { (self.entry)(area, context, self.private.as_mut_ptr(), before + passes) };
+        // code was emitted for; area and cells are the caller's promise.
+        unsafe { (self.entry)(area, cells, self.private.as_mut_ptr(), before + passes) };
         let gave_up_in = (self.private[private::GAVE_UP] as u32).checked_sub(1);
         Progress { passes: self.private[private::MADE] - before, gave_up_in }
     }

@@ -9,6 +9,7 @@
 
 use super::LockSites;
 use plan::{AccessKind, Address, LockKind, Op, OpKind, Width, WorkerIndex, WorkerProgram};
+use shm_layout::lock::clh_name;
 
 /// Index of the word that tells a wait that was given up.
 pub(super) const GAVE_UP: usize = 0;
@@ -58,7 +59,7 @@ impl Private {
                 OpKind::Wait { width, at } => private.carry(Carried::LastSeen(*at, *width), 0),
                 OpKind::Work(_) => private.carry(Carried::Work, seed),
                 OpKind::Lock { lock, .. } if sites.sites[*lock as usize].kind == LockKind::Clh => {
-                    private.carry(Carried::Node(*lock), sites.me.into());
+                    private.carry(Carried::Node(*lock), clh_name(sites.me - 1).into());
                 }
                 _ => {}
             }

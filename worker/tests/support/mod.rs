@@ -8,20 +8,16 @@ use plan::{
 use shm_layout::lock::{self, LockPlace};
 use shm_layout::{SegmentMap, Slot};
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicU32, Ordering};
-use worker::compile::{CELLS_OFFSET, CompiledLoop, Hooks, LockCell, LockSites, Progress};
+use std::sync::atomic::AtomicU32;
+use worker::compile::{CompiledLoop, Hooks, LockCell, LockSites, Progress};
 
-/// What the hooks are handed: the word that ends a blocking loop comes first, then where the cells are.
-#[repr(C)]
+/// What the hooks work on.
 pub(crate) struct Context {
-    /// Nonzero ends a blocking loop after its pass.
-    pub(crate) break_now: AtomicU32,
-    cells_at: *const LockCell,
     /// One for each lock of a [`Stage`].
     pub(crate) cells: Vec<LockCell>,
     /// Spins that `spin` allows before it gives up.
     pub(crate) patience: u64,
-    /// Yields after which `break_now` is set; 0 is never.
+    /// Yields after which the loop is ended; 0 is never.
     pub(crate) break_after_yields: usize,
     /// Whether `lock` says that it is not owned.
     pub(crate) times_out: bool,
@@ -31,21 +27,25 @@ pub(crate) struct Context {
     pub(crate) log: Vec<Called>,
 }
 
-const _: () = assert!(std::mem::offset_of!(Context, cells_at) == CELLS_OFFSET);
-
 impl Default for Context {
     fn default() -> Context {
-        let cells = LockCell::all(LOCKS);
         Context {
-            break_now: AtomicU32::new(0),
-            cells_at: cells.as_ptr(),
-            cells,
+            cells: LockCell::row(LOCKS),
             patience: 0,
             break_after_yields: 0,
             times_out: false,
             retries: 0,
             log: Vec::new(),
         }
+    }
+}
+
+impl Context {
+    /// What a loop is given.
+    pub(crate) fn handle(&mut self) -> *mut LockCell {
+        let context: *mut Context = self;
+        self.cells[0].context.set(context.cast());
+        self.cells.as_ptr().cast_mut()
     }
 }
 
@@ -88,10 +88,10 @@ pub(crate) const HOOKS: Hooks =
     Hooks { lock, unlock, released, handoff, sample, spin, tick, yield_now, sleep, touch, die };
 
 /// # Safety
-/// `context` points to a [`Context`] that only the calling thread uses, as [`run`] sees to.
-unsafe fn context<'a>(context: *mut c_void) -> &'a mut Context {
+/// `first` is from [`Context::handle`] of a context that only the calling thread uses, as [`run`] sees to.
+unsafe fn context<'a>(first: *mut c_void) -> &'a mut Context {
     // SAFETY: see above.
-    unsafe { &mut *context.cast::<Context>() }
+    unsafe { &mut *(*first.cast::<LockCell>()).context.get().cast::<Context>() }
 }
 
 unsafe extern "C" fn lock(c: *mut c_void, lock: u32, shared: u32, timeout_ns: u64, told: i64) -> u32 {
@@ -152,7 +152,7 @@ unsafe extern "C" fn yield_now(c: *mut c_void) {
     let context = unsafe { context(c) };
     context.log.push(Called::Yield);
     if context.log.len() == context.break_after_yields {
-        context.break_now.store(1, Ordering::Relaxed);
+        context.cells[0].last_pass.set(0);
     }
 }
 
@@ -292,7 +292,7 @@ impl Stage {
         // is the one that HOOKS expect.
         unsafe {
             let area = self.base().add(self.map.area_offset as usize);
-            compiled.run(area, (context as *mut Context).cast(), passes)
+            compiled.run(area, context.handle(), passes)
         }
     }
 }
@@ -305,5 +305,5 @@ pub(crate) fn compile(program: &WorkerProgram) -> CompiledLoop {
 /// Runs a loop on `area`, whose length bounds the program's offsets.
 pub(crate) fn run(compiled: &mut CompiledLoop, area: &mut [u64], context: &mut Context, passes: u64) -> Progress {
     // SAFETY: the tests place every offset inside their area; the context is the one that HOOKS expect.
-    unsafe { compiled.run(area.as_mut_ptr().cast(), (context as *mut Context).cast(), passes) }
+    unsafe { compiled.run(area.as_mut_ptr().cast(), context.handle(), passes) }
 }
