@@ -27,8 +27,8 @@ const NO_INPUT: &str = "/dev/null";
 /// interrupted (state D in `ps`); that may last for ever, and waiting for it would be a hang.
 const REAP_TIME: Duration = Duration::from_secs(5);
 
-/// A running process of workers. Dropping one that has not ended kills and reaps it: none outlives its repetition, unless
-/// it is in an uninterruptible call for longer than [`REAP_TIME`].
+/// A running process of workers. Dropping one that has not ended kills and reaps it: none outlives its repetition,
+/// unless it is in an uninterruptible call for longer than [`REAP_TIME`].
 pub(crate) struct Child {
     /// How messages name it: by its worker, where that is the only one.
     pub(crate) name: String,

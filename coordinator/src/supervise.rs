@@ -197,8 +197,8 @@ impl Watch<'_> {
 }
 
 impl Watch<'_> {
-    /// Workers of a process that died as planned never leave the window by themselves: those that had not yet are counted
-    /// as having left. If one held a lock that only its owner can give back, the run is over.
+    /// Workers of a process that died as planned never leave the window by themselves: those that had not yet are
+    /// counted as having left. If one held a lock that only its owner can give back, the run is over.
     fn note_departures(&mut self) -> Result<(), Stop> {
         let died = || self.children.iter().filter(|child| child.died_as_planned());
         let count = died().count();

@@ -67,9 +67,9 @@ pub struct Segment {
     guard: Option<Flock<OwnedFd>>,
 }
 
-// SAFETY: a shared reference gives names, numbers, views of atomics ([`SharedMemory`], vouched for by whoever implements
-// it) and raw pointers, to which their users hold the same rules between threads as between processes. What it takes a
-// `Shmem` for is reading its address, length and name, which change under `&mut self` alone.
+// SAFETY: a shared reference gives names, numbers, views of atomics ([`SharedMemory`], vouched for by whoever
+// implements it) and raw pointers, to which their users hold the same rules between threads as between processes. What
+// it takes a `Shmem` for is reading its address, length and name, which change under `&mut self` alone.
 unsafe impl Sync for Segment {}
 
 impl std::fmt::Debug for Segment {

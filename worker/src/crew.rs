@@ -7,9 +7,9 @@ use plan::WorkerProgram;
 use record::Trace;
 use std::thread::Builder;
 
-/// Lets each of `crew`, the workers of this process, do its `work`, and returns their traces in order. The first works on
-/// the calling thread. Where one fails by itself it reports that and ends the process there and then: its siblings may
-/// wait for it in ways that nothing but the end of the process gets them out of, and the coordinator sees that end.
+/// Lets each of `crew`, the workers of this process, do its `work`, and returns their traces in order. The first works
+/// on the calling thread. Where one fails by itself it reports that and ends the process there and then: its siblings
+/// may wait for it in ways that nothing but the end of the process gets them out of, and the coordinator sees that end.
 ///
 /// # Errors
 /// Of a crew of one its failure. Else the first that left because the repetition was given up, and why.

@@ -20,7 +20,8 @@ pub const WORKER_ARGUMENT: &str = "__worker";
 pub const PROGRAM_FD: RawFd = 3;
 /// Descriptor of the memfd that takes the report.
 pub const REPORT_FD: RawFd = 4;
-/// Write end of the pipe on which each worker of a process says, with one byte, that it has attached, or come to a closed gate.
+/// Write end of the pipe on which each worker of a process says, with one byte, that it has attached, or come to a
+/// closed gate.
 pub const READY_FD: RawFd = 5;
 /// Read end of the pipe whose write end lives as long as the coordinator.
 pub const LIFE_FD: RawFd = 6;

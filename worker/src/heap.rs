@@ -1,7 +1,7 @@
-//! The allocator of the lab's program. In a process of several workers it keeps their allocations apart: what one worker
-//! writes each pass, such as its counts of a lock, would else share a cache line with another's, and slow both by what is
-//! no part of the scenario. An arena for each thread, as glibc has them, does not see to that: a thread also gets again
-//! what it freed for another, and the environment may limit the arenas.
+//! The allocator of the lab's program. In a process of several workers it keeps their allocations apart: what one
+//! worker writes each pass, such as its counts of a lock, would else share a cache line with another's, and slow both
+//! by what is no part of the scenario. An arena for each thread, as glibc has them, does not see to that: a thread also
+//! gets again what it freed for another, and the environment may limit the arenas.
 #![allow(unsafe_code)] // an allocator
 
 use plan::LINE_PAIR_BYTES;
@@ -15,11 +15,11 @@ const MALLOC_ALIGN: usize = 16;
 static APART: AtomicBool = AtomicBool::new(false);
 
 /// From now on, no allocation shares a pair of lines with another, and all that are small come from the heap of the
-/// process's first thread, which has a name in `/proc/self/maps`: so that [`crate::resident`] brings it in. For a process
-/// that is about to start threads.
+/// process's first thread, which has a name in `/proc/self/maps`: so that [`crate::resident`] brings it in. For a
+/// process that is about to start threads.
 pub(crate) fn keep_apart() {
-    // SAFETY: sets a number of glibc's, which it reads under a lock of its own. Where it is refused, the heaps of threads
-    // stay without a name, and their first touches are counted.
+    // SAFETY: sets a number of glibc's, which it reads under a lock of its own. Where it is refused, the heaps of
+    // threads stay without a name, and their first touches are counted.
     unsafe { libc::mallopt(libc::M_ARENA_MAX, 1) };
     // Relaxed: threads that are started later see it; for others it makes no difference to correctness.
     APART.store(true, Ordering::Relaxed);

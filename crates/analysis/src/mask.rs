@@ -407,6 +407,17 @@ mod tests {
     }
 
     #[test]
+    fn a_thread_is_told_where_it_is_not_its_process_s_first() {
+        let traces =
+            [0, 1].map(|worker| Trace { pid: 100, tid: 100 + worker as i32, ..steady_trace(worker, 23.0, CLOCK) });
+        let seen = observe("packed", 0, &counters_program(8), &traces, CLOCK);
+        assert_eq!(
+            seen.iter().map(|one| (one.pid, one.tid)).collect::<Vec<_>>(),
+            [(Some(100), None), (Some(100), Some(101))]
+        );
+    }
+
+    #[test]
     fn without_the_gap_the_same_slices_would_have_been_kept() {
         let mut traces = interrupted();
         traces[1].gaps.clear();

@@ -12,8 +12,8 @@ const ENOUGH_FILES: u64 = 256;
 /// The limit on open files.
 pub(super) fn open_files(patient: &Patient<'_>) -> Finding {
     const NAME: &str = "open_files";
-    const WHY: &str = "the coordinator holds two for each process, one for each event of the kernel's and some of its own; \
-                       a process holds one for each event that a thread of it counts; `ulimit -n` raises the limit";
+    const WHY: &str = "the coordinator holds two for each process, one for each event of the kernel's and some of its \
+                       own; a process holds one for each event that a thread of it counts; `ulimit -n` raises the limit";
     match host::open_files_limit(patient.root) {
         None => Finding::missing(NAME, "the kernel does not say (/proc/self/limits)", WHY),
         Some(u64::MAX) => Finding::ok(NAME, "no limit", WHY),
@@ -27,8 +27,8 @@ pub(super) fn open_files(patient: &Patient<'_>) -> Finding {
 /// The limits on processes and threads.
 pub(super) fn threads(patient: &Patient<'_>) -> Finding {
     const NAME: &str = "threads";
-    const WHY: &str = "each worker is a process or a thread of one, and the kernel counts threads; a `pids.max` of a cgroup \
-                       counts everybody's in it";
+    const WHY: &str = "each worker is a process or a thread of one, and the kernel counts threads; a `pids.max` of a \
+                       cgroup counts everybody's in it";
     let Some(ThreadRoom { left, limit }) = host::thread_room(patient.root) else {
         return Finding::idle(NAME, "no limit", WHY);
     };
@@ -37,7 +37,8 @@ pub(super) fn threads(patient: &Patient<'_>) -> Finding {
         ThreadLimit::Cgroup(most, file) => (
             format!("{most} of the cgroup's"),
             format!(
-                "raise it where it was set (`docker run --pids-limit`, systemd's TasksMax=), or `echo max | sudo tee {file}`"
+                "raise it where it was set (`docker run --pids-limit`, systemd's TasksMax=), or `echo max | sudo tee \
+                 {file}`"
             ),
         ),
     };
