@@ -1,12 +1,12 @@
 //! What workers that died left behind: the locks that they held or stood in the queue of, who waits for these, and who
 //! has taken one over.
 //!
-//! A slot says which locks its worker holds and which it waits for, but a worker that is killed between taking a lock and
-//! saying so (or between giving it back and saying so) says nothing or too much. So a slot is only where the question
-//! comes from; the answer is what the living do: a lock whose owner record changes again was not lost.
+//! The locks themselves say who holds them, but not at each instant: one that was changing hands when its worker was
+//! killed is with its next owner a moment later, or sends no waking to one that sleeps. So the question comes from the
+//! first look, and the answer from what the living do then.
 
-use crate::launch::{Child, Member, name_among};
-use plan::{LockKind, Program};
+use crate::launch::{Child, name_among};
+use plan::{OpKind, Program, WorkerProgram};
 use shm_layout::Segment;
 use std::time::{Duration, Instant};
 
@@ -19,24 +19,22 @@ const STILL_TIME: Duration = Duration::from_millis(50);
 /// Between two looks.
 const LOOK_EACH: Duration = Duration::from_millis(5);
 
-/// What the dead had to do with a lock, as far as their slots tell.
+/// What a dead worker was doing with a lock, as the lock and its slot tell.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Part {
     /// It held it.
     Held,
     /// It waited for it.
     Waited,
-    /// It owned it last, and says nothing more: it was free then, or it died in taking it or giving it back.
-    OwnedLast,
+    /// Neither; it may have died in taking it or in giving it back.
+    Uses,
 }
 
-/// A lock that a dead worker had to do with.
-struct Suspect {
-    dead: u32,
+/// A lock that a dead worker uses.
+struct Suspect<'a> {
+    dead: &'a WorkerProgram,
     lock: u32,
     part: Part,
-    /// Its last owner at the first look.
-    before: Option<u32>,
 }
 
 /// What became of a lock that a dead worker had to do with.
@@ -44,8 +42,6 @@ struct Suspect {
 pub(crate) struct Legacy {
     /// The dead worker's index.
     pub(crate) dead: u32,
-    /// The lock, by its index in the Program.
-    pub(crate) lock: u32,
     /// Whether nobody can get it any more.
     pub(crate) lost: bool,
     /// What the dead worker was doing with it and what became of it since, in words that follow "while running passes, ".
@@ -64,115 +60,101 @@ pub(crate) fn look<E>(
     dead: &[u32],
     mut pause: impl FnMut(&mut [Child], Instant) -> Result<(), E>,
 ) -> Result<Vec<Legacy>, E> {
-    let suspects: Vec<Suspect> = dead.iter().flat_map(|index| suspects(program, segment, *index)).collect();
+    let workers = program.workers.iter().filter(|worker| dead.contains(&worker.index.0));
+    let suspects: Vec<Suspect<'_>> = workers.flat_map(|worker| suspects(program, segment, worker)).collect();
     let deadline = Instant::now() + ORPHAN_TIME;
-    let mut still = Stillness::begin(segment, &suspects);
-    let mut is_still = false;
-    while !is_still && !suspects.iter().all(|suspect| suspect.has_moved(segment)) {
+    let (mut still, mut clear) = (Stillness::default(), false);
+    loop {
+        // Twice: a lock that changes hands has no owner for a moment.
+        let was_clear = std::mem::replace(&mut clear, !suspects.iter().any(|suspect| suspect.is_open(segment, dead)));
         let now = Instant::now();
-        is_still = still.lasts(segment, children, now);
-        if now >= deadline {
+        let is_clear = suspects.is_empty() || was_clear && clear;
+        if is_clear || now >= deadline || still.lasts(program, segment, children, now) {
             break;
         }
         pause(children, now + LOOK_EACH)?;
     }
-    Ok(suspects.iter().filter_map(|suspect| suspect.legacy(program, segment, children, (dead, is_still))).collect())
+    Ok(suspects.iter().filter_map(|suspect| suspect.legacy(program, segment, children, dead)).collect())
 }
 
-/// The locks that a dead worker held, waited for or owned last.
-fn suspects(program: &Program, segment: &Segment, dead: u32) -> Vec<Suspect> {
-    let slot = segment.slot(dead);
-    let (holds, waits_for) = (segment.holds(dead), slot.waits_for());
+/// The locks that a dead worker uses, in the Program's order.
+fn suspects<'a>(program: &Program, segment: &Segment, dead: &'a WorkerProgram) -> Vec<Suspect<'a>> {
+    let index = dead.index.0;
+    let (holds, waits_for) = (segment.holds(index), segment.slot(index).waits_for());
+    let uses = |lock: u32| dead.ops.iter().any(|op| matches!(op.kind, OpKind::Lock { lock: l, .. } if l == lock));
     let suspect = |lock: u32| {
-        let before = segment.last_owner(lock);
         let part = match () {
             () if holds.contains(&lock) => Part::Held,
             () if waits_for == Some(lock) => Part::Waited,
-            () if before == Some(dead) => Part::OwnedLast,
-            () => return None,
+            () => Part::Uses,
         };
-        Some(Suspect { dead, lock, part, before })
+        Suspect { dead, lock, part }
     };
-    (0..program.locks.len() as u32).filter_map(suspect).collect()
+    (0..program.locks.len() as u32).filter(|&lock| uses(lock)).map(suspect).collect()
 }
 
-impl Suspect {
-    /// Whether somebody else has owned it since, or it is not held any more.
-    fn has_moved(&self, segment: &Segment) -> bool {
-        let is_free = || self.part == Part::Held && !segment.holds(self.dead).contains(&self.lock);
-        segment.last_owner(self.lock) != self.before || is_free()
+impl Suspect<'_> {
+    /// Whether nobody can get it any more, as far as can be told at this moment.
+    fn is_left(&self, segment: &Segment) -> bool {
+        segment.left_held(self.dead).contains(&self.lock) && self.heir(segment).is_none()
     }
 
-    /// `is_still`: all who live have waited for a while, and nobody has got any of the locks in question.
-    fn legacy(
-        &self,
-        program: &Program,
-        segment: &Segment,
-        children: &[Child],
-        (dead, is_still): (&[u32], bool),
-    ) -> Option<Legacy> {
+    /// Whether it was the last owner of what others wait for: it may have died before it woke one.
+    fn is_awaited(&self, segment: &Segment, dead: &[u32]) -> bool {
+        let waits = segment.waiters(self.lock).iter().any(|waiter| !dead.contains(waiter));
+        segment.last_owner(self.lock) == Some(self.dead.index.0) && waits
+    }
+
+    /// Whether it is not yet clear that somebody can get it.
+    fn is_open(&self, segment: &Segment, dead: &[u32]) -> bool {
+        self.is_left(segment) || self.is_awaited(segment, dead)
+    }
+
+    /// Who has taken it over.
+    fn heir(&self, segment: &Segment) -> Option<u32> {
+        (0..segment.map().workers).find(|&worker| segment.slot(worker).took_over() == Some(self.lock))
+    }
+
+    fn legacy(&self, program: &Program, segment: &Segment, children: &[Child], dead: &[u32]) -> Option<Legacy> {
         let placed = &program.locks[self.lock as usize];
-        let (lock, kind) = (format!("lock `{}`", placed.name), placed.kind);
+        let (lock, kind) = (format!("lock `{}` of kind {}", placed.name, placed.kind.name()), placed.kind);
+        let name = |worker: u32| name_among(children, worker);
         // Also those that ended meanwhile: glibc aborts who waits for a priority-inheriting mutex whose owner died.
-        let waits = |member: &&Member| {
-            !dead.contains(&member.index) && segment.slot(member.index).waits_for() == Some(self.lock)
-        };
-        let members = children.iter().flat_map(|child| &child.workers);
-        let waiters: Vec<&str> = members.filter(waits).map(|member| member.name.as_str()).collect();
-        let moved = self.has_moved(segment);
+        let waiters = segment.waiters(self.lock).into_iter().filter(|waiter| !dead.contains(waiter));
+        let waiters: Vec<&str> = waiters.map(name).collect();
         let waiting = match waiters.is_empty() {
             true => "nobody was waiting for it yet".to_owned(),
             false => format!("waiting for it: {}", waiters.join(", ")),
         };
-        // A reader of a sequence lock leaves nothing behind: such a lock is lost where others wait for it.
-        let is_held = self.part == Part::Held && !moved && (kind != LockKind::Seqlock || !waiters.is_empty());
-        // One owner may come again and again while others wait: only where all wait is nobody getting it.
-        let stuck = is_still && !moved && !waiters.is_empty();
+        let open = self.is_open(segment, dead);
         let words = match self.part {
-            Part::Held if kind.is_robust() => {
-                let heir = segment.last_owner(self.lock).filter(|_| moved);
-                let heir = heir.map_or("which its next owner can take over".to_owned(), |heir| {
-                    format!("which {} has taken over", name_among(children, heir))
-                });
-                format!("holding {lock} of kind {}, {heir}", kind.name())
+            Part::Held if kind.is_robust() => match self.heir(segment).map(name) {
+                Some(heir) => format!("holding {lock}, which {heir} has taken over"),
+                None => format!("holding {lock}, which its next owner can take over"),
+            },
+            Part::Held if open => format!("holding {lock}, which nobody can take over; {waiting}"),
+            Part::Waited if open => format!("waiting for {lock}, which nobody has got since; {waiting}"),
+            Part::Uses if open => {
+                format!("in the middle of taking or giving back {lock}, which nobody has got since; {waiting}")
             }
-            Part::Held if is_held => {
-                format!("holding {lock} of kind {}, which nobody can take over; {waiting}", kind.name())
-            }
-            Part::Waited if stuck => {
-                format!("waiting for {lock} of kind {}, which nobody has got since; {waiting}", kind.name())
-            }
-            Part::Waited => format!("waiting for {lock}"),
-            Part::OwnedLast if stuck => format!(
-                "in the middle of taking or giving back {lock} of kind {}, which nobody has got since; {waiting}",
-                kind.name()
-            ),
-            Part::Held | Part::OwnedLast => return None,
+            Part::Waited => format!("waiting for lock `{}`", placed.name),
+            Part::Held | Part::Uses => return None,
         };
-        let lost = !kind.is_robust() && (is_held || stuck);
-        Some(Legacy { dead: self.dead, lock: self.lock, lost, words })
+        Some(Legacy { dead: self.dead.index.0, lost: open && !kind.is_robust(), words })
     }
 }
 
-/// For how long all who live have waited, with no owner of the locks in question changing.
-struct Stillness<'a> {
-    suspects: &'a [Suspect],
+/// For how long all who live have waited, with no lock changing its owner.
+#[derive(Default)]
+struct Stillness {
     owners: Vec<Option<u32>>,
     since: Option<Instant>,
 }
 
-impl<'a> Stillness<'a> {
-    fn begin(segment: &Segment, suspects: &'a [Suspect]) -> Stillness<'a> {
-        Stillness { suspects, owners: Self::owners(segment, suspects), since: None }
-    }
-
-    fn owners(segment: &Segment, suspects: &[Suspect]) -> Vec<Option<u32>> {
-        suspects.iter().map(|suspect| segment.last_owner(suspect.lock)).collect()
-    }
-
+impl Stillness {
     /// Whether it has lasted long enough by now.
-    fn lasts(&mut self, segment: &Segment, children: &mut [Child], now: Instant) -> bool {
-        let owners = Self::owners(segment, self.suspects);
+    fn lasts(&mut self, program: &Program, segment: &Segment, children: &mut [Child], now: Instant) -> bool {
+        let owners: Vec<_> = (0..program.locks.len() as u32).map(|lock| segment.last_owner(lock)).collect();
         let waits = |index: u32| segment.slot(index).waits_for().is_some();
         let all_wait = |child: &mut Child| child.poll_status().is_some() || child.indices().all(waits);
         let still = owners == self.owners && children.iter_mut().all(all_wait);
