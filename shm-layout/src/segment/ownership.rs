@@ -22,11 +22,6 @@ impl Segment {
         (0..self.map.locks).filter(holds).collect()
     }
 
-    /// Who owned a lock of the Program last, by the lock's index there, exclusively; `None` before the first.
-    pub fn last_owner(&self, lock: u32) -> Option<u32> {
-        self.lock_for_looking(lock).last_owner()
-    }
-
     /// The locks that a worker held which has ended before its time: once the others have ended too, or have had the time
     /// to run into them. With a queueing kind also those in whose queue it stood: nobody gets past its place there.
     pub fn left_held(&self, ended: &WorkerProgram) -> Vec<u32> {
