@@ -2,6 +2,8 @@
 //! memory is exact; what their traces say is held against it.
 #![allow(unsafe_code)] // words and locks in a mapped segment
 
+mod processes;
+
 use crate::compile::{CompiledLoop, LockSites};
 use crate::context::Context;
 use crate::locks::holds_logged;
@@ -97,6 +99,11 @@ pub(crate) fn own_lock<'s>(segment: &'s Segment, program: &Program) -> SharedLoc
     unsafe { SharedLock::new(segment.lock_place(0), program.locks[0].kind, program.workers.len() as u32) }
 }
 
+/// A worker's loop on a segment of its Program's.
+fn compile(segment: &Segment, program: &Program, me: &WorkerProgram) -> CompiledLoop {
+    CompiledLoop::compile(me, &LockSites::of(program, segment.map(), me.index), 1, 1.0, &crate::hooks()).unwrap()
+}
+
 /// Runs every worker through its window. Their traces, by index.
 fn play(segment: &Segment, program: &Program) -> Vec<Trace> {
     segment.control().release();
@@ -104,9 +111,7 @@ fn play(segment: &Segment, program: &Program) -> Vec<Trace> {
     let perform = |me: &WorkerProgram| {
         let slots = program.workers.len() as u32 + 1;
         let segment = &Segment::attach(name, program, ENCODED, slots).unwrap();
-        let mut compiled =
-            CompiledLoop::compile(me, &LockSites::of(program, segment.map(), me.index), 1, 1.0, &crate::hooks())
-                .unwrap();
+        let mut compiled = compile(segment, program, me);
         let mut context = Context::new(segment, program, me, &[], Vec::new());
         measure::work(&mut compiled, &mut context);
         assert_eq!(context.failure, None);

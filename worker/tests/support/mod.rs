@@ -245,6 +245,21 @@ impl Stage {
         }
     }
 
+    /// Where a lock lies, in bytes from the area's first; so are the following.
+    pub(crate) fn at(lock: u32) -> i64 {
+        Stage::offset(lock) as i64
+    }
+
+    /// Where worker 0's queue node of a lock lies.
+    pub(crate) fn own_node_at(&self, lock: u32) -> i64 {
+        self.map.lock_nodes_offset(lock).unwrap() as i64 - self.map.area_offset as i64
+    }
+
+    /// Where the word of worker 0's slot lies that has this offset there.
+    pub(crate) fn slot_at(&self, offset: u64) -> i64 {
+        (self.map.slot_offset(0).unwrap() + offset) as i64 - self.map.area_offset as i64
+    }
+
     /// A word of a lock's.
     pub(crate) fn lock_word(&mut self, lock: u32, offset: usize) -> &AtomicU32 {
         // SAFETY: inside the lock and aligned; other users touch it as an atomic.
