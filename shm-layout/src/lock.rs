@@ -1,6 +1,6 @@
-//! Locks in shared memory: every kind of [`LockKind`] behind one interface. Their size and alignment are `plan`'s; where
-//! they and their queue nodes lie is the map's (`map.rs`); how a lock's bytes are divided stands in `lock/place.rs`. What
-//! each algorithm does, costs and promises: `docs/locks.md`.
+//! Locks in shared memory: every kind of [`LockKind`] behind one interface. Their size and alignment are `plan`'s;
+//! where they and their queue nodes lie is the map's (`map.rs`); how a lock's bytes are divided stands in
+//! `lock/place.rs`. What each algorithm does, costs and promises: `docs/locks.md`.
 #![allow(unsafe_code)] // locks at addresses in a mapped segment
 
 mod algorithm;
@@ -87,7 +87,7 @@ impl<'a> SharedLock<'a> {
     /// # Safety
     /// `place` was given to [`initialise`] with this `kind` (by any process that maps the segment), stays mapped for
     /// `'a`, and nothing but lock operations touches it. `worker` is below `place.slots`, and no other `SharedLock` of
-    /// this worker for this lock has been used.
+    /// this worker for this lock has been used, but to look at it ([`SharedLock::is_held`], [`SharedLock::last_owner`]).
     pub unsafe fn new(place: LockPlace, kind: LockKind, worker: u32) -> SharedLock<'a> {
         // SAFETY: the caller's promise covers the record and the kind's own state.
         let (owner, algorithm) = unsafe { (OwnerRecord::at(place.at), kinds::algorithm(place, kind, worker)) };
@@ -162,9 +162,9 @@ impl<'a> SharedLock<'a> {
         Ok(self.acquired(shared, outcome))
     }
 
-    /// Takes over where compiled code's first attempt was no plain success; `told` is what [`FastPath`] says the hook is
-    /// told. It may be owned all the same (EOWNERDEAD); else [`SharedLock::acquire`] or [`SharedLock::acquire_until`]
-    /// goes on.
+    /// Takes over where compiled code's first attempt was no plain success; `told` is what [`FastPath`] says the hook
+    /// is told. It may be owned all the same (EOWNERDEAD); else [`SharedLock::acquire`] or
+    /// [`SharedLock::acquire_until`] goes on.
     ///
     /// # Errors
     /// [`LockError`] for what `told` says.
@@ -179,8 +179,8 @@ impl<'a> SharedLock<'a> {
         self.owner.note(self.worker)
     }
 
-    /// Whether its state says that somebody holds it or stands in its queue: of a dead worker's lock, that nobody can have
-    /// it any more. Changes nothing and waits for nobody; where its users run, it is old news at once.
+    /// Whether its state says that somebody holds it or stands in its queue: of a dead worker's lock, that nobody can
+    /// have it any more. Changes nothing and waits for nobody; where its users run, it is old news at once.
     pub fn is_held(&self) -> bool {
         self.algorithm.is_held()
     }
@@ -201,8 +201,8 @@ impl<'a> SharedLock<'a> {
         self.algorithm.release(shared, &mut Waiting::new(&mut Effort::default(), stop, None))
     }
 
-    /// Gives back, as [`SharedLock::release`], what compiled code may have acquired; `told` is what [`FastPath`] says that
-    /// such an acquisition leaves to remember.
+    /// Gives back, as [`SharedLock::release`], what compiled code may have acquired; `told` is what [`FastPath`] says
+    /// that such an acquisition leaves to remember.
     ///
     /// # Errors
     /// As [`SharedLock::release`].
@@ -211,7 +211,8 @@ impl<'a> SharedLock<'a> {
         self.release(shared, stop)
     }
 
-    /// Takes over where compiled code's release was no plain success; `told` is what [`FastPath`] says the hook is told.
+    /// Takes over where compiled code's release was no plain success; `told` is what [`FastPath`] says the hook is
+    /// told.
     ///
     /// # Errors
     /// [`LockError::NotHeld`] where `told` says so; [`LockError::Call`] with what a call returned;

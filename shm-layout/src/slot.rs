@@ -18,8 +18,9 @@ pub struct Slot {
 /// around a blocking call of its own; hooks write it else ([`Slot::set_waits_for`]).
 pub const WAITS_FOR_OFFSET: u64 = 4;
 
-/// Offset in a slot of the locks that its worker takes or has as a reader among others, a u64 with a bit for each of the
-/// first 64. Compiled code alone writes it: the bit is set before the first attempt, and cleared behind the release.
+/// Offset in a slot of the locks that its worker takes or has as a reader among others, a u64 with a bit for each of
+/// the first 64. Compiled code alone writes it: the bit is set before the first attempt, and cleared behind the
+/// release.
 pub const READS_OFFSET: u64 = 8;
 
 /// The line on which two ring neighbours probe how lines travel between their CPUs.

@@ -19,8 +19,8 @@ pub fn hooks() -> Hooks {
 /// Borrows the context for the length of one hook.
 ///
 /// # Safety
-/// `first` is what the runtime gave to `CompiledLoop::run`, from [`Context::handle`], and nobody holds a reference to that
-/// context meanwhile.
+/// `first` is what the runtime gave to `CompiledLoop::run`, from [`Context::handle`], and nobody holds a reference to
+/// that context meanwhile.
 unsafe fn borrow<'a>(first: *mut c_void) -> &'a mut Context<'a> {
     // SAFETY: by contract.
     unsafe { &mut *(*first.cast::<LockCell>()).context.get().cast::<Context<'a>>() }

@@ -1,9 +1,9 @@
 //! One worker's locks: what its hooks do where compiled code cannot go on by itself, and what is recorded of each.
 //!
 //! Compiled code acquires and releases what nobody else wants (`compile/locking.rs`) and counts it; here come the
-//! acquisitions whose first attempt failed, the handoffs, the sampled holds, and the releases of what was contended or is
-//! sampled. A contended acquisition is timed from the failed first attempt until it is owned. In a `plain` arm nothing is
-//! timed.
+//! acquisitions whose first attempt failed, the handoffs, the sampled holds, and the releases of what was contended or
+//! is sampled. A contended acquisition is timed from the failed first attempt until it is owned. In a `plain` arm
+//! nothing is timed.
 #![allow(unsafe_code)] // views of the mapped area: lock words
 
 use crate::compile::{LockCell, NEVER};
@@ -20,8 +20,8 @@ use std::time::Duration;
 
 /// Contended waits that a lock's log holds: one each 200 ns of window, which no lock here reaches.
 const WAIT_NS: u64 = 200;
-/// Acquisitions of which a log of sampled holds has one in [`HOLD_SAMPLING`]: one each 10 ns, which the cheapest free lock
-/// alone undercuts, with an empty section. Sampling stops where the log is full.
+/// Acquisitions of which a log of sampled holds has one in [`HOLD_SAMPLING`]: one each 10 ns, which the cheapest free
+/// lock alone undercuts, with an empty section. Sampling stops where the log is full.
 const HOLD_NS: u64 = 10;
 /// Bounds of both logs.
 const ENTRIES: RangeInclusive<u64> = 4_096..=1_000_000;
@@ -202,7 +202,8 @@ impl<'s> LockState<'s> {
         self.before_run = owned;
     }
 
-    /// Goes on where compiled code's first attempt was no plain success, for `timeout` at most. `None`: the time was up.
+    /// Goes on where compiled code's first attempt was no plain success, for `timeout` at most. `None`: the time was
+    /// up.
     fn wait(
         &mut self,
         shared: bool,

@@ -133,7 +133,7 @@ impl Pass<'_> {
             "release" => self.tables.releases[&row()].iter().for_each(|token| self.token(index, token, expected)),
             "due" | "asked" if !self.timed => {}
             "else call sample" if !self.timed => {}
-            "else call unlock" if !self.timed && !(self.kind == LockKind::Mcs || self.reads_a_count(index)) => {}
+            "else call unlock" if !(self.timed || self.kind == LockKind::Mcs || self.reads_a_count(index)) => {}
             _ => match token.strip_prefix("else ") {
                 Some(token) => expected.seldom.extend(self.events(index, token)),
                 None => expected.inline.extend(self.events(index, token)),

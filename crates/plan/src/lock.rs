@@ -69,8 +69,9 @@ impl LockKind {
         LockKind::Seqlock,
     ];
 
-    /// Bytes that a lock takes in the segment, whatever its kind: the largest kind's 56 (glibc's reader-writer lock) and
-    /// the lab's 8 bytes of owner record. One size for all, so that comparing kinds does not change the layout.
+    /// Bytes that a lock takes in the segment, whatever its kind: the largest kind's 56 (glibc's reader-writer lock)
+    /// and the lab's owner record, 4, up to a whole 8. One size for all, so that comparing kinds does not change the
+    /// layout.
     pub const BYTES: u64 = 64;
 
     /// A lock's alignment in bytes, whatever its kind.

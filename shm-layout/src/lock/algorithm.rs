@@ -113,7 +113,7 @@ pub(super) trait Algorithm {
         Err(LockError::NoFastPath)
     }
 
-    /// Whether the state says that somebody holds it or stands in its queue. Changes nothing, and asks nobody: the state of
-    /// a dead owner's lock is looked at, too.
+    /// Whether the state says that somebody holds it or stands in its queue. Changes nothing, and asks nobody: the
+    /// state of a dead owner's lock is looked at, too.
     fn is_held(&self) -> bool;
 }

@@ -1,10 +1,10 @@
-//! The queue lock of Craig, Landin and Hagersten: each waits on its predecessor's node, and takes that node over when it
-//! releases.
+//! The queue lock of Craig, Landin and Hagersten: each waits on its predecessor's node, and takes that node over when
+//! it releases.
 //!
 //! T. S. Craig, "Building FIFO and Priority-Queuing Spin Locks from Atomic Swap", University of Washington 1993; P.
-//! Magnusson, A. Landin and E. Hagersten, "Queue Locks on Cache Coherent Multiprocessors", IPPS 1994. Nodes are named by
-//! where they end, in bytes from the first one's begin, where the papers have pointers: compiled code adds a name to an
-//! address and is there.
+//! Magnusson, A. Landin and E. Hagersten, "Queue Locks on Cache Coherent Multiprocessors", IPPS 1994. Nodes are named
+//! by where they end, in bytes from the first one's begin, where the papers have pointers: compiled code adds a name to
+//! an address and is there.
 
 use super::NODE_BYTES;
 use super::algorithm::{Algorithm, Outcome, Released, Waiting};
@@ -87,8 +87,8 @@ impl<W: Word> Algorithm for Clh<'_, W> {
         }
         // Relaxed: the exchange below publishes it to whoever waits on this node.
         node(self.nodes, "own node", self.mine)?.taken.store(1, Ordering::Relaxed);
-        // Release; pairs with the Acquire here in the next to come, who then reads `taken` as 1 or as released. Acquire:
-        // the same with the one before.
+        // Release; pairs with the Acquire here in the next to come, who then reads `taken` as 1 or as released.
+        // Acquire: the same with the one before.
         self.before = self.tail.swap(self.mine, Ordering::AcqRel);
         self.waits = self.predecessor()?.is_taken();
         Ok(if self.waits { Outcome::Busy } else { Outcome::Owned })

@@ -37,8 +37,8 @@ pub enum LockError {
         /// The kind, as scenarios spell it.
         kind: &'static str,
     },
-    /// Compiled code told of a release that it cannot have made by itself ([`fast_path`](super::fast_path)): a fault of the
-    /// caller.
+    /// Compiled code told of a release that it cannot have made by itself ([`fast_path`](super::fast_path)): a fault of
+    /// the caller.
     #[error("compiled code cannot have done this by itself")]
     NoFastPath,
     /// A word of it holds what no lock operation writes: something else wrote there.

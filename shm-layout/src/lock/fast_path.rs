@@ -1,42 +1,45 @@
-//! What compiled code does by itself where nobody else wants the lock, and what it then tells a hook where somebody does.
+//! What compiled code does by itself where nobody else wants the lock, and what it then tells a hook where somebody
+//! does.
 #![allow(unsafe_code)] // types of C functions
 
 use plan::LockKind;
 use std::ffi::{c_int, c_void};
 
-/// How compiled code acquires and releases a lock of a kind while nobody else wants it. Offsets are from the lock's first
-/// byte unless they say otherwise.
+/// How compiled code acquires and releases a lock of a kind while nobody else wants it. Offsets are from the lock's
+/// first byte unless they say otherwise.
 ///
-/// Acquiring code must keep the section's accesses behind the operation that acquired, and releasing code before the one
-/// that released, as Acquire and Release do. Where the first attempt is no plain success, a hook is told what it came to
-/// and goes on with [`SharedLock::settle`](super::SharedLock::settle). Who acquires exclusively then sees to the owner
-/// record: [`LAST_OWNER_OFFSET`](super::LAST_OWNER_OFFSET). A release may be left to a hook each time:
+/// Acquiring code must keep the section's accesses behind the operation that acquired, and releasing code before the
+/// one that released, as Acquire and Release do. Where the first attempt is no plain success, a hook is told what it
+/// came to and goes on with [`SharedLock::settle`](super::SharedLock::settle). Who acquires exclusively then sees to
+/// the owner record: [`LAST_OWNER_OFFSET`](super::LAST_OWNER_OFFSET). A release may be left to a hook each time:
 /// [`SharedLock::release_for`](super::SharedLock::release_for), which is told what the acquisition left to remember.
 #[derive(Copy, Clone, Debug)]
 pub enum FastPath {
     /// A u32 at 0. Exchange with 1 acquires where it gave 0. A store of 0 releases.
     Word,
-    /// A u32 at 0. Compare-exchange 0 to 1 acquires. Exchange with 0 releases; where it gave anything but 1, the hook is
-    /// told what it gave ([`SharedLock::release_after`](super::SharedLock::release_after)).
+    /// A u32 at 0. Compare-exchange 0 to 1 acquires. Exchange with 0 releases; where it gave anything but 1, the hook
+    /// is told what it gave ([`SharedLock::release_after`](super::SharedLock::release_after)).
     FutexWord,
-    /// A u32 `next` at 0 and a u32 `serving` at 4. Fetch-and-add 1 on `next` gives a ticket; it is acquired if `serving`
-    /// equals the ticket, else the hook is told the ticket. A store of `serving` + 1 to `serving` releases.
+    /// A u32 `next` at 0 and a u32 `serving` at 4. Fetch-and-add 1 on `next` gives a ticket; it is acquired if
+    /// `serving` equals the ticket, else the hook is told the ticket. A store of `serving` + 1 to `serving` releases.
     Ticket,
     /// A u32 `tail` at 0 that names nodes, and in the worker's own node a u32 `next` at 0. The node's index is the
-    /// worker's, its name that plus 1. A store of 0 to `next`, then an exchange of `tail` with the own name; it is acquired
-    /// where that gave 0, else the hook is told what it gave. To release: where `next` is 0, a compare-exchange of `tail`
-    /// from the own name to 0; where either fails a successor is there, and the hook does all of it.
+    /// worker's, its name that plus 1. A store of 0 to `next`, then an exchange of `tail` with the own name; it is
+    /// acquired where that gave 0, else the hook is told what it gave. To release: where `next` is 0, a
+    /// compare-exchange of `tail` from the own name to 0; where either fails a successor is there, and the hook does
+    /// all of it.
     Mcs,
-    /// A u32 `tail` at 0 that names nodes, and in each node a u32 `taken` at 0. A node's name is where it ends, in bytes from
-    /// the first node's begin ([`clh_name`]); the worker's own is at first the one of its index. A store of 1 to the own node's `taken`, then an exchange of `tail`
-    /// with the own name, which gives the predecessor's; it is acquired where that one's `taken` is 0, else the hook is
-    /// told both names ([`clh_names`]). A store of 0 to the own node's `taken` releases, and the predecessor's node is the
-    /// worker's own from then on, also where the hook has released.
+    /// A u32 `tail` at 0 that names nodes, and in each node a u32 `taken` at 0. A node's name is where it ends, in
+    /// bytes from the first node's begin ([`clh_name`]); the worker's own is at first the one of its index. A store of
+    /// 1 to the own node's `taken`, then an exchange of `tail` with the own name, which gives the predecessor's; it is
+    /// acquired where that one's `taken` is 0, else the hook is told both names ([`clh_names`]). A store of 0 to the
+    /// own node's `taken` releases, and the predecessor's node is the worker's own from then on, also where the hook
+    /// has released.
     Clh,
-    /// A u32 `count` at 0, odd while a writer is inside. Writer: a compare-exchange of an even count to the next acquires,
-    /// followed by a Release fence; a store of the count + 1 releases. Reader: a load of an even count acquires; an Acquire
-    /// fence and another load release where it gives the same, else the hook does. It is told the count that the reader
-    /// began at, or an odd one where the hook itself acquired.
+    /// A u32 `count` at 0, odd while a writer is inside. Writer: a compare-exchange of an even count to the next
+    /// acquires, followed by a Release fence; a store of the count + 1 releases. Reader: a load of an even count
+    /// acquires; an Acquire fence and another load release where it gives the same, else the hook does. It is told the
+    /// count that the reader began at, or an odd one where the hook itself acquired.
     Seqlock,
     /// Calls of the C library with the lock's address. 0 is success; the hook is told any other result.
     Calls {

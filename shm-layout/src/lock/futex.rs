@@ -39,8 +39,8 @@ impl<W: Word> Algorithm for Futex<'_, W> {
     }
 
     fn wait(&mut self, _shared: bool, waiting: &mut Waiting<'_>) -> Result<Outcome, LockError> {
-        // Acquire; pairs with the Release in `release` (and in compiled code). Whoever waited takes it as slept for:
-        // it cannot know whether it was the only one. So no sleeper is forgotten, also not by one that leaves: the state
+        // Acquire; pairs with the Release in `release` (and in compiled code). Whoever waited takes it as slept for: it
+        // cannot know whether it was the only one. So no sleeper is forgotten, also not by one that leaves: the state
         // it leaves makes the owner wake the next.
         while self.0.swap(SLEPT_FOR, Ordering::Acquire) != FREE {
             waiting.poll()?;

@@ -1,8 +1,8 @@
 //! The queue lock of Mellor-Crummey and Scott: a list of waiters, each waiting on a word in its own node, which its
 //! predecessor writes.
 //!
-//! J. M. Mellor-Crummey and M. L. Scott, "Algorithms for Scalable Synchronization on Shared-Memory Multiprocessors", ACM
-//! TOCS 1991, figure 5. Nodes are named by index where the paper has pointers.
+//! J. M. Mellor-Crummey and M. L. Scott, "Algorithms for Scalable Synchronization on Shared-Memory Multiprocessors",
+//! ACM TOCS 1991, figure 5. Nodes are named by index where the paper has pointers.
 
 use super::algorithm::{Algorithm, Outcome, Released, Waiting};
 use super::error::LockError;
@@ -68,8 +68,9 @@ impl<W: Word> Algorithm for Mcs<'_, W> {
         }
         // Relaxed: the exchange below publishes it to whoever comes next.
         self.node()?.next.store(NOBODY, Ordering::Relaxed);
-        // Acquire; pairs with the Release of the exchange in `release` (and in compiled code): behind a free lock, its last
-        // owner's section comes first. Release; pairs with the Acquire here in the next to come, who writes to this node.
+        // Acquire; pairs with the Release of the exchange in `release` (and in compiled code): behind a free lock, its
+        // last owner's section comes first. Release; pairs with the Acquire here in the next to come, who writes to
+        // this node.
         match self.tail.swap(self.me, Ordering::AcqRel) {
             NOBODY => Ok(Outcome::Owned),
             before => self.settle(shared, before.into()),
@@ -103,8 +104,8 @@ impl<W: Word> Algorithm for Mcs<'_, W> {
         let node = self.node()?;
         // Relaxed: only whether the exchange is worth trying; `successor` reads it again.
         if node.next.load(Ordering::Relaxed) == NOBODY {
-            // Release; pairs with the Acquire of the exchange in `attempt` (and in compiled code). Relaxed where it fails:
-            // nothing is read by it.
+            // Release; pairs with the Acquire of the exchange in `attempt` (and in compiled code). Relaxed where it
+            // fails: nothing is read by it.
             match self.tail.compare_exchange(self.me, NOBODY, Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => return Ok(Released::Done),
                 Err(NOBODY) => return Err(LockError::NotHeld),

@@ -20,8 +20,8 @@ pub(super) const STATE_BYTES: usize = 56;
 pub const NODE_BYTES: u64 = plan::LINE_PAIR_BYTES;
 
 /// Offset of the last owner, a u32, from the lock's first byte: worker index plus 1; 0 while nobody has owned it. Its
-/// exclusive owner alone writes it. Compiled code that has acquired exclusively reads it, and leaves it alone where it is
-/// the worker's own; else it has a hook write it ([`SharedLock::note_owner`](super::SharedLock::note_owner)).
+/// exclusive owner alone writes it. Compiled code that has acquired exclusively reads it, and leaves it alone where it
+/// is the worker's own; else it has a hook write it ([`SharedLock::note_owner`](super::SharedLock::note_owner)).
 pub const LAST_OWNER_OFFSET: u32 = 56;
 
 #[repr(C, align(8))]
@@ -99,8 +99,8 @@ impl OwnerRecord {
     /// Notes an exclusive acquisition by worker `worker`, which holds the lock. Whether another owned it before.
     #[inline]
     pub(super) fn note(&self, worker: u32) -> bool {
-        // Relaxed, both: the lock's exclusive owner alone writes it, and the lock orders one owner's accesses before the
-        // next one's.
+        // Relaxed, both: the lock's exclusive owner alone writes it, and the lock orders one owner's accesses before
+        // the next one's.
         let (me, last) = (worker + 1, self.last_owner.load(Ordering::Relaxed));
         if last != me {
             self.last_owner.store(me, Ordering::Relaxed);

@@ -50,8 +50,8 @@ pub(super) unsafe fn initialise(at: *mut u8, kind: LockKind) -> Result<(), LockE
     }
 }
 
-/// Whether somebody holds the mutex at `at`, or died holding it: glibc's word is 0 in a free one alone, whatever its type
-/// (`sysdeps/nptl/bits/struct_mutex.h`, `__lock`). Elsewhere in the mutex it would say anything.
+/// Whether somebody holds the mutex at `at`, or died holding it: glibc's word is 0 in a free one alone, whatever its
+/// type (`sysdeps/nptl/bits/struct_mutex.h`, `__lock`). Elsewhere in the mutex it would say anything.
 ///
 /// # Safety
 /// `at` was given to [`initialise`], or made by `raw_sync`, and is mapped.

@@ -102,8 +102,8 @@ impl Algorithm for PthreadRwlock<'_> {
     }
 
     fn release(&mut self, _shared: bool, _waiting: &mut Waiting<'_>) -> Result<Released, LockError> {
-        // SAFETY: mapped and initialised: the field's promise. Who holds it, the lock does not know as a whole: that this
-        // worker does is for the scenario to see to, which is refused else.
+        // SAFETY: mapped and initialised: the field's promise. Who holds it, the lock does not know as a whole: that
+        // this worker does is for the scenario to see to, which is refused else.
         self.release_after(i64::from(unsafe { libc::pthread_rwlock_unlock(self.lock) }))?;
         Ok(Released::Done)
     }
@@ -113,8 +113,8 @@ impl Algorithm for PthreadRwlock<'_> {
     }
 
     fn is_held(&self) -> bool {
-        // glibc's `__readers` (`nptl/pthread_rwlock_common.c`): bit 1 says that a writer holds it, from bit 3 on stand the
-        // readers. Bit 0, the phase, outlives a writer, and bit 2 a waiting reader.
+        // glibc's `__readers` (`nptl/pthread_rwlock_common.c`): bit 1 says that a writer holds it, from bit 3 on stand
+        // the readers. Bit 0, the phase, outlives a writer, and bit 2 a waiting reader.
         const HELD: u32 = !0b101;
         // SAFETY: mapped and initialised: the field's promise; the lock's first word, which glibc changes by atomics
         // alone. Relaxed, no partner: see the trait.

@@ -30,8 +30,8 @@ impl<'a, W: Word> Seqlock<'a, W> {
     #[inline]
     fn begin(&mut self, shared: bool) -> Result<(), u32> {
         if shared {
-            // Acquire; pairs with the Release of the store in `release` (and in compiled code): what that writer wrote is
-            // there to read.
+            // Acquire; pairs with the Release of the store in `release` (and in compiled code): what that writer wrote
+            // is there to read.
             let count = self.count.load(Ordering::Acquire);
             if is_inside(count) {
                 return Err(count);
@@ -54,8 +54,8 @@ impl<'a, W: Word> Seqlock<'a, W> {
 
     fn end_reading(&mut self) -> Result<Released, LockError> {
         let begun = self.begun.take().ok_or(LockError::NotHeld)?;
-        // Acquire; pairs with the Release fence in `begin` (and in compiled code). What was read before it is as old as the
-        // count read behind it, or the count has moved.
+        // Acquire; pairs with the Release fence in `begin` (and in compiled code). What was read before it is as old as
+        // the count read behind it, or the count has moved.
         W::fence(Ordering::Acquire);
         let moved = self.count.load(Ordering::Relaxed) != begun;
         Ok(if moved { Released::ReadAgain } else { Released::Done })

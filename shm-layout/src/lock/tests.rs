@@ -363,7 +363,7 @@ fn compiled_code_that_reads_knows_when_it_read_what_belongs_together() {
             while readings == 0 || !done.load(Ordering::Acquire) {
                 let by_hook = reader.acquire();
                 let [first, second] = words.each_ref().map(|word| word.load(Ordering::Relaxed));
-                if reader.release(by_hook || readings % 2 == 0) == Released::Done {
+                if reader.release(by_hook || readings.is_multiple_of(2)) == Released::Done {
                     assert_eq!(first, second, "{kind:?}: torn");
                     readings += 1;
                 }

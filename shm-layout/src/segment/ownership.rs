@@ -10,8 +10,8 @@ use crate::lock::SharedLock;
 use plan::{OpKind, WorkerProgram};
 
 impl Segment {
-    /// The locks that a worker holds. Where workers run it is old news at once, and a lock that is just changing hands may
-    /// be said to be with its last owner: look again before acting on it.
+    /// The locks that a worker holds. Where workers run it is old news at once, and a lock that is just changing hands
+    /// may be said to be with its last owner: look again before acting on it.
     pub fn holds(&self, worker: u32) -> Vec<u32> {
         let slot = self.slot(worker);
         let holds = |&lock: &u32| {
@@ -22,8 +22,9 @@ impl Segment {
         (0..self.map.locks).filter(holds).collect()
     }
 
-    /// The locks that a worker held which has ended before its time: once the others have ended too, or have had the time
-    /// to run into them. With a queueing kind also those in whose queue it stood: nobody gets past its place there.
+    /// The locks that a worker held which has ended before its time: once the others have ended too, or have had the
+    /// time to run into them. With a queueing kind also those in whose queue it stood: nobody gets past its place
+    /// there.
     pub fn left_held(&self, ended: &WorkerProgram) -> Vec<u32> {
         let uses = |lock: u32| ended.ops.iter().any(|op| matches!(op.kind, OpKind::Lock { lock: l, .. } if l == lock));
         let left = |&lock: &u32| self.was_left_held(lock, ended.index.0) || self.was_taken_over(lock);
@@ -58,8 +59,8 @@ impl Segment {
 
     fn lock_for_looking(&self, lock: u32) -> SharedLock<'_> {
         let (_, kind) = self.locks[lock as usize];
-        // SAFETY: every lock of the Program is initialised before the segment's name is given to anyone, stays mapped as
-        // long as `self`, and is of this kind. No worker's: it is looked at alone, which writes nothing.
+        // SAFETY: every lock of the Program is initialised before the segment's name is given to anyone, stays mapped
+        // as long as `self`, and is of this kind. No worker's: it is looked at alone, which writes nothing.
         unsafe { SharedLock::new(self.lock_place(lock), kind, 0) }
     }
 }

@@ -7,16 +7,17 @@ use std::mem::offset_of;
 /// No acquisition has this number.
 pub const NEVER: u64 = u64::MAX;
 
-/// One lock's cell, in a row with one for each lock of the Program, by index, and at least one. The address of the first is
-/// what [`CompiledLoop::run`](super::CompiledLoop::run) is given and what hooks are handed: compiled code has it in a
-/// register all the time, and reaches all of the row from it.
+/// One lock's cell, in a row with one for each lock of the Program, by index, and at least one. The address of the
+/// first is what [`CompiledLoop::run`](super::CompiledLoop::run) is given and what hooks are handed: compiled code has
+/// it in a register all the time, and reaches all of the row from it.
 ///
 /// A pair of lines each: workers that are threads of one process never share one.
 #[repr(C, align(128))]
 #[derive(Debug)]
 pub struct LockCell {
-    /// Of the first cell alone: behind the pass of this number, or the present one if that is later, a loop that can block
-    /// returns. Compiled code sets it when it begins; a hook that sets it to 0 ends the loop behind the present pass.
+    /// Of the first cell alone: behind the pass of this number, or the present one if that is later, a loop that can
+    /// block returns. Compiled code sets it when it begins; a hook that sets it to 0 ends the loop behind the present
+    /// pass.
     pub last_pass: Cell<u64>,
     /// Of the first cell alone: what the hooks make of it. Compiled code leaves it alone.
     pub context: Cell<*mut c_void>,

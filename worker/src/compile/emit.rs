@@ -1,9 +1,9 @@
 //! From a program to the code generator's intermediate form, operation by operation.
 //!
-//! Shape of the function: load what is carried; head: the passes of one iteration, each operation in order; count
-//! them; back to the head until the last is made, which where a pass can block stands in the first cell for hooks to change. At the end store what is carried,
-//! the number of passes made among it (a returned value would be bound to a register, which costs the loop a move an
-//! iteration). Locks: `locking.rs`.
+//! Shape of the function: load what is carried; head: the passes of one iteration, each operation in order; count them;
+//! back to the head until the last is made, which where a pass can block stands in the first cell for hooks to change.
+//! At the end store what is carried, the number of passes made among it (a returned value would be bound to a register,
+//! which costs the loop a move an iteration). Locks: `locking.rs`.
 
 use super::cells::LAST_PASS;
 use super::locking::{Local, library_calls};
@@ -94,17 +94,24 @@ impl Calls {
     }
 }
 
-/// Fills `context` with the loop of `program`.
+/// What is compiled.
+pub(super) struct Source<'a> {
+    pub(super) program: &'a WorkerProgram,
+    pub(super) sites: &'a LockSites,
+    /// Passes of an iteration.
+    pub(super) unroll: u64,
+    pub(super) work_ns_per_turn: f64,
+}
+
+/// Fills `context` with the loop of `source`.
 pub(super) fn emit(
     module: &mut JITModule,
     context: &mut Context,
-    program: &WorkerProgram,
-    sites: &LockSites,
+    source: &Source<'_>,
     private: &Private,
-    unroll: u64,
-    work_ns_per_turn: f64,
     calls: &Calls,
 ) {
+    let Source { program, sites, unroll, work_ns_per_turn } = *source;
     let mut signature = module.make_signature();
     signature.params.extend([I64; 4].map(AbiParam::new));
     context.func.signature = signature;
@@ -201,8 +208,8 @@ impl Emitter<'_> {
         self.builder.ins().return_(&[]);
     }
 
-    /// Leaves the registers that survive calls to what a pass with locks uses at each turn: the allocator, left to itself,
-    /// stores such a value in each pass, which on a Zen 5 costs a free spin lock and its release 5 %.
+    /// Leaves the registers that survive calls to what a pass with locks uses at each turn: the allocator, left to
+    /// itself, stores such a value in each pass, which on a Zen 5 costs a free spin lock and its release 5 %.
     fn keep_on_stack(&mut self) {
         let slot = self.builder.create_sized_stack_slot(StackSlotData::new(StackSlotKind::ExplicitSlot, 16, 3));
         for value in [&mut self.area, &mut self.cells] {

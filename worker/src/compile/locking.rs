@@ -3,12 +3,12 @@
 //!
 //! Shape of an acquisition: the kind's first attempt; where it is no plain success, the hook `lock` (cold). Behind it,
 //! owned either way: an owner that the owner record does not name has the hook `handoff` write it (cold); one more is
-//! counted; where it is one to sample, the hook `sample` (cold). Of a release: where the acquisition was contended or is
-//! sampled, the hook `unlock` (cold), which the cell says; else the kind's own, and the hook `released` (cold) where that
-//! leaves something to do.
+//! counted; where it is one to sample, the hook `sample` (cold). Of a release: where the acquisition was contended or
+//! is sampled, the hook `unlock` (cold), which the cell says; else the kind's own, and the hook `released` (cold) where
+//! that leaves something to do.
 //!
-//! In a `plain` arm nothing is sampled, no release goes by the hook for that, and the kinds that are otherwise tried first
-//! are acquired by the library's blocking call, between two stores that say what the worker is blocked on.
+//! In a `plain` arm nothing is sampled, no release goes by the hook for that, and the kinds that are otherwise tried
+//! first are acquired by the library's blocking call, between two stores that say what the worker is blocked on.
 
 use super::cells;
 use super::emit::{Emitter, displacement};
@@ -74,8 +74,8 @@ impl Emitter<'_> {
         Use { lock, shared, at, nodes, path: fast_path(kind), blocks: !self.sites.timed && kind.is_tried_first() }
     }
 
-    /// Acquires. Where a timeout lets it fail, what follows up to the matching release is skipped; where it fails without
-    /// one, the pass is given up.
+    /// Acquires. Where a timeout lets it fail, what follows up to the matching release is skipped; where it fails
+    /// without one, the pass is given up.
     pub(super) fn lock(&mut self, index: usize, lock: u32, asked_shared: bool, timeout: Option<Nanos>) {
         let used = self.used(lock, asked_shared);
         let release = self.release_of(index, lock);
@@ -182,8 +182,8 @@ impl Emitter<'_> {
         let before = self.exchange(used.at, name);
         let before = self.builder.ins().uextend(I64, before);
         self.builder.def_var(predecessor, before);
-        // Not checked to be a node's name: a tail that a foreign writer has left is trusted, as the C library trusts the
-        // pointers in a mutex of its own.
+        // Not checked to be a node's name: a tail that a foreign writer has left is trusted, as the C library trusts
+        // the pointers in a mutex of its own.
         let (address, at) = self.node(used, before);
         let address = self.sum(address, at);
         let taken = self.builder.ins().atomic_load(I32, flags(), address);
@@ -403,8 +403,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// In a kind whose readers are known to nobody but themselves, says in the slot that this worker takes or has it, or
-    /// does so no more. What else stands there at each step is known beforehand.
+    /// In a kind whose readers are known to nobody but themselves, says in the slot that this worker takes or has it,
+    /// or does so no more. What else stands there at each step is known beforehand.
     fn note_reading(&mut self, used: Use, index: usize, reads: bool) {
         if !self.is_noted(used.lock, used.shared) {
             return;

@@ -13,9 +13,9 @@
 //! segment, but for what is a lock's. The segment is never executable; the code is writable or executable, never both.
 #![allow(unsafe_code)]
 // SAFETY of this module: the emitted code touches the fields area only at offsets of the program, which the caller of
-// `CompiledLoop::run` has checked against the area's size, and locks, nodes and the worker's slot where the segment's map
-// puts them (`LockSites`); everything else it touches belongs to `CompiledLoop` or is the row of
-// cells that the caller hands through.
+// `CompiledLoop::run` has checked against the area's size, and locks, nodes and the worker's slot where the segment's
+// map puts them (`LockSites`); everything else it touches belongs to `CompiledLoop` or is the row of cells that the
+// caller hands through.
 
 mod calibrate;
 mod cells;
@@ -42,13 +42,14 @@ pub use sites::LockSites;
 #[derive(Copy, Clone, Debug)]
 pub struct Hooks {
     /// Acquires the lock of that index in [`plan::Program::locks`], whose first attempt came to `told`
-    /// ([`shm_layout::lock::FastPath`]); `shared`: 1 as a reader, 0 exclusively. It returns 0 where it is not owned. With a
-    /// `timeout_ns` other than 0 the loop then goes on behind the matching release; without, the pass is given up.
+    /// ([`shm_layout::lock::FastPath`]); `shared`: 1 as a reader, 0 exclusively. It returns 0 where it is not owned.
+    /// With a `timeout_ns` other than 0 the loop then goes on behind the matching release; without, the pass is given
+    /// up.
     pub lock: unsafe extern "C" fn(context: *mut c_void, lock: u32, shared: u32, timeout_ns: u64, told: i64) -> u32,
     /// Releases it, where its cell asks for the hook ([`LockCell::by_hook`]), where a queue has a successor, where a
-    /// sequence lock's count has moved, and where a pass that holds it is given up. `told` is what the acquisition left to
-    /// remember. Nonzero, of a reader alone: what was read may be torn, it is held anew, and the loop goes back to behind
-    /// the matching acquisition.
+    /// sequence lock's count has moved, and where a pass that holds it is given up. `told` is what the acquisition left
+    /// to remember. Nonzero, of a reader alone: what was read may be torn, it is held anew, and the loop goes back to
+    /// behind the matching acquisition.
     pub unlock: unsafe extern "C" fn(context: *mut c_void, lock: u32, shared: u32, told: i64) -> u32,
     /// Does what a release by the loop itself left to do, which came to `told`.
     pub released: unsafe extern "C" fn(context: *mut c_void, lock: u32, told: i64),
@@ -153,7 +154,8 @@ pub enum CompileError {
 pub struct Progress {
     /// Passes completed.
     pub passes: u64,
-    /// The step whose `wait` or long `work` was given up in the pass after those; `None` where the last pass is complete.
+    /// The step whose `wait` or long `work` was given up in the pass after those; `None` where the last pass is
+    /// complete.
     pub gave_up_in: Option<u32>,
 }
 
@@ -174,9 +176,9 @@ pub struct CompiledLoop {
 }
 
 impl CompiledLoop {
-    /// Compiles one worker's program, whose locks are found at `sites`. `seed` and the worker's index start the generator of `[any]`;
-    /// `work_ns_per_turn` is what [`work_turn_ns`] said on the worker's CPU, and a `work` of T takes T divided by it
-    /// turns, rounded. Takes under 2 ms for a short loop: call it before the warm-up.
+    /// Compiles one worker's program, whose locks are found at `sites`. `seed` and the worker's index start the
+    /// generator of `[any]`; `work_ns_per_turn` is what [`work_turn_ns`] said on the worker's CPU, and a `work` of T
+    /// takes T divided by it turns, rounded. Takes under 2 ms for a short loop: call it before the warm-up.
     ///
     /// # Errors
     /// [`CompileError::ExecutableMemoryDenied`] where the system allows no executable memory; the others are faults
@@ -195,7 +197,8 @@ impl CompiledLoop {
         let mut context = module.make_context();
         let calls = emit::Calls::new(hooks, program, sites);
         let called = calls.named();
-        emit::emit(&mut module, &mut context, program, sites, &private, unroll, work_ns_per_turn, &calls);
+        let source = emit::Source { program, sites, unroll, work_ns_per_turn };
+        emit::emit(&mut module, &mut context, &source, &private, &calls);
         let id = define(&mut module, &mut context)?;
         let buffer = &context.compiled_code().expect("define_function leaves the code in its context").buffer;
         let (code_bytes, origins) = (buffer.data().len(), listing::origins(buffer, program));
@@ -221,8 +224,8 @@ impl CompiledLoop {
 
     /// Makes `passes` passes, a multiple of [`CompiledLoop::unroll`]; fewer where a pass can block
     /// ([`WorkerProgram::can_block`]) and a hook has set [`LockCell::last_pass`] to 0, or where a `wait`, a lock or a
-    /// long `work` is given up. What steps remember carries over from one run to the next; a pass that was given up does not, and the next
-    /// run begins a new one.
+    /// long `work` is given up. What steps remember carries over from one run to the next; a pass that was given up
+    /// does not, and the next run begins a new one.
     ///
     /// # Panics
     /// If `passes` is no multiple of the unrolling.
@@ -233,8 +236,8 @@ impl CompiledLoop {
     /// of the Program, which this thread alone uses, and whose context is what the hooks expect; a loop that calls no hook
     /// and cannot block needs none. Other processes may access the area at the same time.
     ///
-    /// A program with locks needs more: the area is that of a segment with the map that its [`LockSites`] were made for, in
-    /// which all locks are initialised, and no other loop has acquired locks as this worker in that segment.
+    /// A program with locks needs more: the area is that of a segment with the map that its [`LockSites`] were made
+    /// for, in which all locks are initialised, and no other loop has acquired locks as this worker in that segment.
     pub unsafe fn run(&mut self, area: *mut u8, cells: *mut LockCell, passes: u64) -> Progress {
         assert!(passes.is_multiple_of(self.unroll), "{passes} passes are no multiple of {}", self.unroll);
         if passes == 0 {
@@ -260,8 +263,8 @@ impl CompiledLoop {
         unsafe { std::slice::from_raw_parts(self.entry as *const u8, self.code_bytes) }
     }
 
-    /// Name and address of each function that the loop may call: the hooks, `pause`, `flush`, and those of the C library
-    /// that its locks are.
+    /// Name and address of each function that the loop may call: the hooks, `pause`, `flush`, and those of the C
+    /// library that its locks are.
     pub fn called(&self) -> &[(&'static str, usize)] {
         &self.called
     }
@@ -338,7 +341,8 @@ fn check(program: &WorkerProgram, sites: &LockSites, work_ns_per_turn: f64) -> R
     Ok(())
 }
 
-/// The same of a step that takes or releases a lock: code in line relies on each being taken once, and released as taken.
+/// The same of a step that takes or releases a lock: code in line relies on each being taken once, and released as
+/// taken.
 fn check_lock(
     program: &WorkerProgram,
     sites: &LockSites,

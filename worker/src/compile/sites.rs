@@ -29,8 +29,8 @@ impl LockSites {
     /// For loops without locks.
     pub const NONE: LockSites = LockSites { sites: Vec::new(), me: 0, waits_for: 0, reads: 0, timed: true };
 
-    /// Those of `program` in a segment of that map, which must be the Program's, for the worker of that index, which must
-    /// have a slot there.
+    /// Those of `program` in a segment of that map, which must be the Program's, for the worker of that index, which
+    /// must have a slot there.
     ///
     /// # Panics
     /// If it has none, or the map has fewer locks than the Program.
@@ -52,7 +52,8 @@ impl LockSites {
         }
     }
 
-    /// The distances that must be within a displacement's reach for a lock to be used; `None` where there is no such lock.
+    /// The distances that must be within a displacement's reach for a lock to be used; `None` where there is no such
+    /// lock.
     pub(super) fn distances(&self, lock: u32) -> Option<[i64; 4]> {
         let site = self.sites.get(lock as usize)?;
         Some([site.at, site.nodes, self.waits_for, self.reads])

@@ -1,6 +1,6 @@
-//! Compiled loops in processes: this executable again, running the same test, told by its environment which worker it is.
-//! Each maps the segment by its name, at an address of its own. Sections hold an unprotected read-modify-write, and the
-//! totals are exact.
+//! Compiled loops in processes: this executable again, running the same test, told by its environment which worker it
+//! is. Each maps the segment by its name, at an address of its own. Sections hold an unprotected read-modify-write, and
+//! the totals are exact.
 
 use super::*;
 use nix::sys::prctl::set_pdeathsig;

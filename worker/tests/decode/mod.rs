@@ -1,8 +1,8 @@
 //! Reads a loop's memory accesses and calls back from its machine code.
 //!
 //! A data-flow analysis follows the function's four arguments through registers and stack slots: every memory operand
-//! must turn out to be the fields area, the row of cells, the worker's private words or the stack. An operand of unknown
-//! origin is an error, so nothing can escape the comparison.
+//! must turn out to be the fields area, the row of cells, the worker's private words or the stack. An operand of
+//! unknown origin is an error, so nothing can escape the comparison.
 
 use iced_x86::{
     Code, Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind,
@@ -33,7 +33,8 @@ pub(crate) enum Event {
     },
     /// A full fence.
     Fence,
-    /// A call of the worker's function of that name; `flush` and the C library's with the area's offset that they are given.
+    /// A call of the worker's function of that name; `flush` and the C library's with the area's offset that they are
+    /// given.
     Call(&'static str, Option<Option<i64>>),
 }
 

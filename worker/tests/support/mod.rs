@@ -303,8 +303,8 @@ impl Stage {
     }
 
     pub(crate) fn run(&mut self, compiled: &mut CompiledLoop, context: &mut Context, passes: u64) -> Progress {
-        // SAFETY: the memory is a segment's, with initialised locks; the tests place every offset in the area; the context
-        // is the one that HOOKS expect.
+        // SAFETY: the memory is a segment's, with initialised locks; the tests place every offset in the area; the
+        // context is the one that HOOKS expect.
         unsafe {
             let area = self.base().add(self.map.area_offset as usize);
             compiled.run(area, context.handle(), passes)
