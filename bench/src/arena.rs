@@ -34,8 +34,8 @@ pub(crate) struct Control {
     pub(crate) slice: AtomicU64,
     /// When it begins, ticks.
     pub(crate) begin: AtomicU64,
-    /// Passes between two clock reads, chosen by process 0.
-    pub(crate) chunk: AtomicU64,
+    /// Passes between two clock reads, of the contestant and of the reference; chosen by process 0.
+    pub(crate) chunks: [AtomicU64; 2],
     /// What each process did in the whole batch.
     pub(crate) tallies: [Tally; 2],
 }

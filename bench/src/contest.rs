@@ -1,5 +1,7 @@
 //! What is compared with what, in which setting, by which bar.
 
+use std::time::Duration;
+
 /// What is compared with what.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Contest {
@@ -99,6 +101,11 @@ impl Setting {
     /// that.
     pub(crate) fn slice_ns(self) -> u64 {
         if self.shares_lock() { 2_000_000 } else { 500_000 }
+    }
+
+    /// Time after which a subject is left as it stands, however few pairs were kept or how wide its control is.
+    pub(crate) fn budget(self) -> Duration {
+        Duration::from_secs(if self.shares_lock() { 30 } else { 15 })
     }
 
     /// Quads of each comparison in one batch, which has fresh processes: 0.5 to 1 s on a quiet machine.

@@ -21,9 +21,6 @@ use plan::{LockKind, TickRate};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Time after which a subject is left as it stands, however few pairs were kept.
-const BUDGET: Duration = Duration::from_secs(15);
-
 /// Why nothing was measured.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DuelError {
@@ -156,7 +153,7 @@ impl Fought {
     }
 }
 
-/// Runs batches of one subject until they are `enough`, or [`BUDGET`] is spent.
+/// Runs batches of one subject until they are `enough`, or its [budget](Setting::budget) is spent.
 pub(crate) fn measure(duel: &Duel, seed: u64, enough: impl Fn(&[KeptQuad]) -> bool) -> Result<Fought, DuelError> {
     let cpus = duel.cpus.map(|cpu| plan::CpuId(cpu as u32));
     let orders = Selection::choose(&Root::system(), &cpus, &[]).expect("no event of a user's to refuse").orders();
@@ -168,7 +165,7 @@ pub(crate) fn measure(duel: &Duel, seed: u64, enough: impl Fn(&[KeptQuad]) -> bo
         let arena = Arena::new(quads.len()).map_err(|error| DuelError::System("mmap", error))?;
         run_batch(&Batch { duel, orders: &orders, quads: &quads, arena: &arena, rate })?;
         fought.take(collect(duel.setting, duel.rule(), &quads, &arena, rate, number), &arena);
-        if enough(&fought.quads) || start.elapsed() > BUDGET {
+        if enough(&fought.quads) || start.elapsed() > duel.setting.budget() {
             break;
         }
     }

@@ -154,8 +154,8 @@ fn fight(contest: Contest, over: &[(Setting, Subject)], arguments: &ContestArgum
     let (mut rows, mut counted) = (Vec::new(), 0);
     for &(setting, subject) in over {
         eprintln!("{} {}: {}", setting.name(), subject.name(), contest.doing());
-        let enough = |quads: &[_]| statistics::pairs_kept(setting, quads) >= arguments.pairs as usize;
         let duel = Duel { contest, setting, subject, cpus };
+        let enough = |quads: &[_]| statistics::is_enough(&duel, quads, arguments.pairs, arguments.seed);
         let fought = duel::measure(&duel, arguments.seed, enough)?;
         counted = fought.counted;
         rows.push(statistics::row(&duel, &fought, arguments.pairs, arguments.seed));

@@ -85,10 +85,10 @@ impl Report {
             ),
             Contest::Locks => format!(
                 "Ratio: time the lab takes to acquire and release over that of C at -O2, on CPUs\n\
-                 {first} and {second}. Free: a lock of each process's own. Contended: one that both take, with\n\
-                 a section, and work outside; within one transfer regime. `within`: the interval\n\
-                 ends at {bar} or below, and that of C against C ({level} %) holds 1 and is narrower\n\
-                 than {width}. Tries-first: C that tries before it waits, not the lab; for\n\
+                 {first} and {second}. Free: each process has a lock of its own. Contended: both take one,\n\
+                 with a section, and work outside; within one transfer regime. `within`: the\n\
+                 interval ends at {bar} or below, and that of C against C ({level} %) holds 1 and is\n\
+                 narrower than {width}. Tries-first: C that tries before it waits, not the lab; for\n\
                  information."
             ),
         }

@@ -40,7 +40,7 @@ impl Runner<'_> {
     /// # Errors
     /// What a side said.
     pub(crate) fn whole(mut self, quads: &[Quad]) -> Result<(), String> {
-        self.choose_chunk()?;
+        self.choose_chunks()?;
         for (number, quad) in quads.iter().enumerate() {
             let transfer = self.rally();
             if self.process == 0 {
@@ -54,22 +54,25 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Both processes warm up on both sides; then process 0 sets the passes between two clock reads for all.
-    fn choose_chunk(&mut self) -> Result<(), String> {
-        let chunk = &self.arena.control().chunk;
+    /// Both processes warm up on both sides; meanwhile process 0 sets the passes between two clock reads of each for all.
+    fn choose_chunks(&mut self) -> Result<(), String> {
+        let chunks = &self.arena.control().chunks;
         if self.process == 0 {
-            // Locks that are waited for take long: one pass of 10 µs must not make the first slices last for ever.
-            chunk.store(if self.setting.shares_lock() { 8 } else { 1_024 }, Ordering::Release);
+            // Where locks are waited for, a pass may take 10 µs: the first slices must not take for ever.
+            let first = if self.setting.shares_lock() { 8 } else { 1_024 };
+            chunks.iter().for_each(|chunk| chunk.store(first, Ordering::Release));
         }
         for _ in 0..5 {
-            self.slice(Side::Contestant)?;
-            let before = chunk.load(Ordering::Acquire);
-            let seen = self.slice(Side::Reference)?;
-            // Its own passes: where both take one lock, `passes` are those of both.
-            let pass_ns = seen.ticks as f64 / self.rate.ticks_per_ns / (seen.chunks * before).max(1) as f64;
-            if self.process == 0 && seen.chunks > 0 {
-                let passes = (CHUNK_NS / pass_ns) as u64 / 8 * 8;
-                chunk.store(passes.clamp(8, 1 << 20), Ordering::Release);
+            for side in [Side::Contestant, Side::Reference] {
+                let chunk = &chunks[side as usize];
+                let before = chunk.load(Ordering::Acquire);
+                let seen = self.slice(side)?;
+                // Its own passes: where both take one lock, `passes` are those of both.
+                let pass_ns = self.rate.ns(seen.ticks) / (seen.chunks * before).max(1) as f64;
+                if self.process == 0 && seen.chunks > 0 {
+                    let passes = (CHUNK_NS / pass_ns) as u64 / 8 * 8;
+                    chunk.store(passes.clamp(8, 1 << 20), Ordering::Release);
+                }
             }
         }
         Ok(())
@@ -104,7 +107,7 @@ impl Runner<'_> {
     fn passes(&mut self, side: Side) -> Result<Seen, String> {
         let begin = self.meet();
         let end = begin + self.rate.ticks(self.setting.slice_ns());
-        let chunk = self.arena.control().chunk.load(Ordering::Acquire);
+        let chunk = self.arena.control().chunks[side as usize].load(Ordering::Acquire);
         while ticks() < begin {}
         self.sides.run(side, chunk)?;
         let (made, first) = (self.sides.made(side), ticks());

@@ -91,7 +91,7 @@ pub(crate) fn row(duel: &Duel, fought: &Fought, wanted: u32, seed: u64) -> Row {
     let regimes = regimes(setting, quads);
     let (headline, others) = regimes.split_first().map_or((&[][..], &[][..]), |(h, o)| (h.as_slice(), o));
     let ratio = interval(headline, Comparison::Contest, RATIO_LEVEL, seed);
-    let control = interval(headline, Comparison::Control, contest.control_level(), seed ^ 1);
+    let control = control(contest, headline, seed);
     let pairs: Vec<(f64, f64)> = pairs_of(headline, Comparison::Contest).collect();
     let all = quads.iter().filter(|quad| quad.comparison == Comparison::Contest).count() * 2;
     let enough = pairs_kept(setting, quads) >= wanted as usize;
@@ -113,11 +113,27 @@ pub(crate) fn row(duel: &Duel, fought: &Fought, wanted: u32, seed: u64) -> Row {
 }
 
 /// Pairs that count so far, of the comparison that has fewer.
-pub(crate) fn pairs_kept(setting: Setting, quads: &[KeptQuad]) -> usize {
+fn pairs_kept(setting: Setting, quads: &[KeptQuad]) -> usize {
     let regimes = regimes(setting, quads);
     let headline = regimes.first().map_or(&[][..], Vec::as_slice);
     let count = |comparison| pairs_of(headline, comparison).count();
     count(Comparison::Contest).min(count(Comparison::Control))
+}
+
+/// Whether a duel has brought what its verdict needs: the pairs, and where locks are waited for, whose slices differ more
+/// than any number of pairs foresees, a control that is narrow enough. It looks at the control alone, so that when it
+/// stops says nothing about the contestant.
+pub(crate) fn is_enough(duel: &Duel, quads: &[KeptQuad], wanted: u32, seed: u64) -> bool {
+    let is_narrow = || {
+        let regimes = regimes(duel.setting, quads);
+        let control = regimes.first().and_then(|headline| control(duel.contest, headline, seed));
+        control.is_some_and(|control| control.high - control.low < duel.contest.control_width())
+    };
+    pairs_kept(duel.setting, quads) >= wanted as usize && (!duel.setting.shares_lock() || is_narrow())
+}
+
+fn control(contest: Contest, quads: &[KeptQuad], seed: u64) -> Option<Interval> {
+    interval(quads, Comparison::Control, contest.control_level(), seed ^ 1)
 }
 
 fn other(regime: &[KeptQuad]) -> Option<OtherRegime> {
@@ -186,12 +202,13 @@ fn interval(quads: &[KeptQuad], comparison: Comparison, level: f64, seed: u64) -
 
 /// NaN of nothing.
 fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    match values.len() {
-        0 => f64::NAN,
-        n if n % 2 == 1 => values[n / 2],
-        n => (values[n / 2 - 1] + values[n / 2]) / 2.0,
+    let length = values.len();
+    if length == 0 {
+        return f64::NAN;
     }
+    let (below, &mut middle, _) = values.select_nth_unstable_by(length / 2, f64::total_cmp);
+    let next = below.iter().copied().max_by(f64::total_cmp).filter(|_| length % 2 == 0);
+    next.map_or(middle, |next| (next + middle) / 2.0)
 }
 
 #[cfg(test)]
@@ -199,6 +216,7 @@ mod tests {
     use super::*;
     use crate::duel::Subject;
     use crate::steps::STEPS;
+    use plan::LockKind;
 
     /// 100 quads of each comparison: the contestant takes `factor` times C's time, both with a noise and a drift.
     fn quads(factor: f64, noise: f64, seed: u64) -> Vec<KeptQuad> {
@@ -235,6 +253,24 @@ mod tests {
         assert_eq!(locks, [Verdict::Within, Verdict::Over]);
         let short = padded(Contest::Loops, quads(1.0, 0.02, 5), 201);
         assert_eq!(short.verdict, Verdict::Unresolved, "one pair too few");
+    }
+
+    #[test]
+    fn a_contended_duel_goes_on_until_its_control_is_narrow() {
+        let enough = |setting, noise, wanted| {
+            let duel = Duel { contest: Contest::Locks, setting, subject: Subject::Lock(LockKind::Tas), cpus: [0, 1] };
+            is_enough(&duel, &quads(1.0, noise, 5), wanted, 1)
+        };
+        assert!(enough(Setting::Contended, 0.05, 200) && !enough(Setting::Contended, 1.0, 200));
+        assert!(enough(Setting::Free, 0.05, 200) && enough(Setting::Free, 1.0, 200));
+        assert!(!enough(Setting::Contended, 0.05, 201) && !enough(Setting::Free, 0.05, 201));
+    }
+
+    #[test]
+    fn a_median_is_the_middle_or_between_the_two() {
+        assert_eq!(median(vec![3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median(vec![4.0, 1.0, 3.0, 2.0]), 2.5);
+        assert!(median(Vec::new()).is_nan());
     }
 
     #[test]
