@@ -1,6 +1,6 @@
 //! A worker's loop without a worker's life: for whoever measures the lab from outside (`bench`), and sets its pace.
 
-use crate::compile::CompiledLoop;
+use crate::compile::{CompiledLoop, LockSites};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::measure;
@@ -34,7 +34,8 @@ impl<'s> LoopOnSegment<'s> {
     ) -> Result<LoopOnSegment<'s>, Failure> {
         let mine = program.workers.iter().find(|w| w.index.0 == index).ok_or_else(|| Failure::no_such_worker(index))?;
         measure::touch(segment);
-        let compiled = CompiledLoop::compile(mine, program.seed, work_ns_per_turn, &crate::hooks());
+        let sites = LockSites::of(program, segment.map(), mine.index);
+        let compiled = CompiledLoop::compile(mine, &sites, program.seed, work_ns_per_turn, &crate::hooks());
         let compiled = compiled.map_err(Failure::compile)?;
         let context = Context::new(segment, program, mine, &[], region::map(program, mine)?);
         Ok(LoopOnSegment { compiled, context, cpu: mine.cpu.0 })
