@@ -103,14 +103,16 @@ impl Setting {
         if self.shares_lock() { 2_000_000 } else { 500_000 }
     }
 
-    /// Time after which a subject is left as it stands, however few pairs were kept or how wide its control is.
+    /// Time after which a subject is left as it stands, however few pairs were kept or how wide its control is, unless the
+    /// user says otherwise.
     pub(crate) fn budget(self) -> Duration {
         Duration::from_secs(if self.shares_lock() { 30 } else { 15 })
     }
 
-    /// Quads of each comparison in one batch, which has fresh processes: 0.5 to 1 s on a quiet machine.
-    pub(crate) fn batch_quads(self) -> usize {
-        if self.shares_lock() { 60 } else { 120 }
+    /// Quads of each comparison in one batch, which has fresh processes: 0.5 to 1 s on a quiet machine, and no more than
+    /// twice what brings the pairs that are wanted.
+    pub(crate) fn batch_quads(self, wanted: u32) -> usize {
+        (if self.shares_lock() { 60 } else { 120 }).min(wanted as usize)
     }
 }
 

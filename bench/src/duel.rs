@@ -112,6 +112,8 @@ pub(crate) struct Duel {
     pub(crate) setting: Setting,
     pub(crate) subject: Subject,
     pub(crate) cpus: [usize; 2],
+    /// Time after which it is left as it stands.
+    pub(crate) budget: Duration,
 }
 
 impl Duel {
@@ -153,19 +155,28 @@ impl Fought {
     }
 }
 
-/// Runs batches of one subject until they are `enough`, or its [budget](Setting::budget) is spent.
-pub(crate) fn measure(duel: &Duel, seed: u64, enough: impl Fn(&[KeptQuad]) -> bool) -> Result<Fought, DuelError> {
+/// Runs batches of one subject, which is to bring `wanted` pairs of each comparison, until they are `enough` or its budget is
+/// spent.
+///
+/// # Errors
+/// [`DuelError`]: nothing was measured, or what was measured means nothing.
+pub(crate) fn measure(
+    duel: &Duel,
+    wanted: u32,
+    seed: u64,
+    enough: impl Fn(&[KeptQuad]) -> bool,
+) -> Result<Fought, DuelError> {
     let cpus = duel.cpus.map(|cpu| plan::CpuId(cpu as u32));
     let orders = Selection::choose(&Root::system(), &cpus, &[]).expect("no event of a user's to refuse").orders();
     let rate = shm_layout::calibrate(Duration::from_millis(20));
     let mut fought = Fought::default();
     let start = Instant::now();
     for number in 0.. {
-        let quads = batch(duel.setting.batch_quads(), seed.wrapping_mul(1_000).wrapping_add(number));
+        let quads = batch(duel.setting.batch_quads(wanted), seed.wrapping_mul(1_000).wrapping_add(number));
         let arena = Arena::new(quads.len()).map_err(|error| DuelError::System("mmap", error))?;
         run_batch(&Batch { duel, orders: &orders, quads: &quads, arena: &arena, rate })?;
         fought.take(collect(duel.setting, duel.rule(), &quads, &arena, rate, number), &arena);
-        if enough(&fought.quads) || start.elapsed() > duel.setting.budget() {
+        if enough(&fought.quads) || start.elapsed() > duel.budget {
             break;
         }
     }

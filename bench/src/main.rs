@@ -20,6 +20,7 @@ use contest::{Contest, Setting};
 use duel::{Duel, DuelError, Subject};
 use plan::LockKind;
 use std::process::ExitCode;
+use std::time::Duration;
 use steps::STEPS;
 
 /// Side-by-side measurements of the lab's own parts.
@@ -51,8 +52,12 @@ struct ContestArguments {
     #[arg(long)]
     json: bool,
     /// Pairs of slices to keep for each row, at least.
-    #[arg(long, default_value_t = 400, value_parser = clap::value_parser!(u32).range(40..=100_000))]
+    #[arg(long, default_value_t = 400, value_parser = clap::value_parser!(u32).range(8..=100_000))]
     pairs: u32,
+    /// Seconds after which a row is left as it stands; 15, or 30 where both processes take one lock, unless given. A batch
+    /// that was begun is ended.
+    #[arg(long, value_name = "SECONDS")]
+    budget: Option<u64>,
     /// Seed of the slices' order and of the intervals.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -154,9 +159,10 @@ fn fight(contest: Contest, over: &[(Setting, Subject)], arguments: &ContestArgum
     let (mut rows, mut counted) = (Vec::new(), 0);
     for &(setting, subject) in over {
         eprintln!("{} {}: {}", setting.name(), subject.name(), contest.doing());
-        let duel = Duel { contest, setting, subject, cpus };
+        let budget = arguments.budget.map_or_else(|| setting.budget(), Duration::from_secs);
+        let duel = Duel { contest, setting, subject, cpus, budget };
         let enough = |quads: &[_]| statistics::is_enough(&duel, quads, arguments.pairs, arguments.seed);
-        let fought = duel::measure(&duel, arguments.seed, enough)?;
+        let fought = duel::measure(&duel, arguments.pairs, arguments.seed, enough)?;
         counted = fought.counted;
         rows.push(statistics::row(&duel, &fought, arguments.pairs, arguments.seed));
     }

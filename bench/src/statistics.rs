@@ -207,7 +207,7 @@ fn median(mut values: Vec<f64>) -> f64 {
         return f64::NAN;
     }
     let (below, &mut middle, _) = values.select_nth_unstable_by(length / 2, f64::total_cmp);
-    let next = below.iter().copied().max_by(f64::total_cmp).filter(|_| length % 2 == 0);
+    let next = below.iter().copied().max_by(f64::total_cmp).filter(|_| length.is_multiple_of(2));
     next.map_or(middle, |next| (next + middle) / 2.0)
 }
 
@@ -233,7 +233,8 @@ mod tests {
 
     /// Judged as the step `add` in that setting.
     fn judged(contest: Contest, setting: Setting, quads: Vec<KeptQuad>, wanted: u32) -> Row {
-        let duel = Duel { contest, setting, subject: Subject::Step(&STEPS[3]), cpus: [0, 1] };
+        let subject = Subject::Step(&STEPS[3]);
+        let duel = Duel { contest, setting, subject, cpus: [0, 1], budget: setting.budget() };
         row(&duel, &Fought { quads, ..Fought::default() }, wanted, 1)
     }
 
@@ -258,7 +259,8 @@ mod tests {
     #[test]
     fn a_contended_duel_goes_on_until_its_control_is_narrow() {
         let enough = |setting, noise, wanted| {
-            let duel = Duel { contest: Contest::Locks, setting, subject: Subject::Lock(LockKind::Tas), cpus: [0, 1] };
+            let (contest, subject) = (Contest::Locks, Subject::Lock(LockKind::Tas));
+            let duel = Duel { contest, setting, subject, cpus: [0, 1], budget: setting.budget() };
             is_enough(&duel, &quads(1.0, noise, 5), wanted, 1)
         };
         assert!(enough(Setting::Contended, 0.05, 200) && !enough(Setting::Contended, 1.0, 200));

@@ -1,4 +1,4 @@
-//! `bench -- locks` as a user runs it, on two kinds and a few pairs. What it finds is the machine's; that it goes through,
+//! `bench -- locks` as a user runs it, on two kinds and a few slices. What it finds is the machine's; that it goes through,
 //! with updates counted exactly on both sides, and that its status says what its rows say, is the program's.
 
 use serde_json::Value;
@@ -6,7 +6,7 @@ use std::process::Command;
 
 #[test]
 fn rows_and_exit_status_agree() {
-    let locks = ["locks", "--only", "pthread,seqlock", "--pairs", "40", "--json"];
+    let locks = ["locks", "--only", "pthread,seqlock", "--pairs", "8", "--budget", "0", "--json"];
     let output = Command::new(env!("CARGO_BIN_EXE_bench")).args(locks).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     let status = output.status.code();
