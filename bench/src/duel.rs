@@ -210,7 +210,6 @@ fn run_batch(batch: &Batch<'_>) -> Result<(), DuelError> {
                 if let Err(message) = &outcome {
                     eprintln!("bench: process {process}: {message}");
                 }
-                // Nothing is dropped: the segment's name is the parent's to remove.
                 std::process::exit(i32::from(outcome.is_err()));
             }
         }
