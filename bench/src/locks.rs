@@ -27,9 +27,6 @@ const LOCKS_AT: [u64; 2] = [0, 256];
 const WORD_AT: u64 = 1024;
 const AREA_BYTES: u64 = 4096;
 
-/// What the Program is known by to those who attach; the two processes are forked with it.
-const ENCODED: &[u8] = b"bench locks";
-
 /// The kinds of a setting: each where each process has a lock of its own, those whose readers share where it reads, and
 /// where two share a lock those that are calls of the C library. `raw-sync`, which waits as `pthread` does, is not contended
 /// again.
@@ -79,9 +76,11 @@ impl<'a> Ground<'a> {
         }
         if setting != Setting::TriesFirst {
             let program = program(kind, setting, cpus);
-            let spec = SegmentSpec { program: &program, encoded_program: ENCODED, slots: 2, rate, node: None };
-            let segment = Segment::create(&spec)?;
+            let spec = SegmentSpec { program: &program, encoded_program: b"", slots: 2, rate, node: None };
+            let mut segment = Segment::create(&spec)?;
             segment.control().release();
+            // The two processes are forked with the mapping: nobody needs the name.
+            segment.unlink();
             ground.lab = Some((program, segment));
         }
         Ok(ground)
@@ -102,14 +101,13 @@ impl<'a> Ground<'a> {
         fight: impl FnOnce(&mut dyn Sides) -> Result<(), String>,
     ) -> Result<(), String> {
         let in_c = self.arena.protected();
-        let Some((program, created)) = &self.lab else {
+        let Some((program, segment)) = &self.lab else {
             let tries_first = self.in_c.tries_first.ok_or("this kind is not tried first")?;
             return self.contestants(process, Rival::InC(tries_first), [in_c; 2])?.all(fight, self.tally(process));
         };
-        let segment = Segment::attach(created.name(), program, ENCODED, 2).map_err(|error| error.to_string())?;
         // One turn a nanosecond: `work` is given in turns.
-        let lone = LoopOnSegment::new(&segment, program, process as u32, 1.0).map_err(said)?;
-        let words = [lab_word(&segment), in_c];
+        let lone = LoopOnSegment::new(segment, program, process as u32, 1.0).map_err(said)?;
+        let words = [lab_word(segment), in_c];
         self.contestants(process, Rival::Lab(Box::new(lone)), words)?.all(fight, self.tally(process))
     }
 
