@@ -1,7 +1,9 @@
 //! The laboratory's command line. A run is one arrow: scenario, plan, program, observations, findings, report; each
 //! stage is one call in [`commands::run`].
 
+mod aftermath;
 mod campaign;
+mod circle;
 mod cli;
 mod collect;
 mod commands;

@@ -60,7 +60,7 @@ pub(crate) fn run(
     let mut children = launch::launch(program, &provision)?;
     match supervise::supervise(program, &mut provision, &mut children, signals, held) {
         Ok(()) => traces(program, &mut provision, &children),
-        Err(stop) => Err(explain(stop, program, &mut provision, children)),
+        Err(stop) => Err(explain(stop, &mut provision, children)),
     }
 }
 
@@ -76,7 +76,7 @@ fn traces(program: &Program, provision: &mut Provision, children: &[Child]) -> R
     }
 }
 
-fn explain(stop: Stop, program: &Program, provision: &mut Provision, mut children: Vec<Child>) -> RepetitionError {
+fn explain(stop: Stop, provision: &mut Provision, mut children: Vec<Child>) -> RepetitionError {
     // All have been told to leave or killed: reaped here, so that every report is whole.
     if let Some(stays) = children.iter_mut().find_map(|child| (!child.reap()).then_some(child)) {
         return RepetitionError::Unkillable { worker: stays.name.clone(), pid: stays.pid };
@@ -85,13 +85,9 @@ fn explain(stop: Stop, program: &Program, provision: &mut Provision, mut childre
         Stop::Interrupted => RepetitionError::Interrupted,
         Stop::Stuck(who) => RepetitionError::Stuck(who),
         Stop::Orphaned(what) => RepetitionError::Orphaned(what),
-        Stop::Ended { nth, how } => match collect::failure_of(provision, &children) {
+        Stop::Ended { nth, how, state, .. } => match collect::failure_of(provision, &children) {
             Some((nth, failure)) => worker_error(&children[nth], failure),
-            None => {
-                let Child { name, index, .. } = &children[nth];
-                let state = supervise::state_of(program, &provision.segment, *index);
-                RepetitionError::Ended { worker: name.clone(), how, state }
-            }
+            None => RepetitionError::Ended { worker: children[nth].name.clone(), how, state },
         },
     }
 }

@@ -1,12 +1,15 @@
 //! Watching one repetition: until all have attached, have come to a gate, have ended, or until something says stop. In
 //! the window this sleeps on pidfds and does nothing else: on two CPUs, more would evict a worker.
 
+use crate::aftermath::{self, Legacy};
+use crate::circle;
 use crate::hold::{GATES, HeldArm, Input};
 use crate::launch::Child;
 use crate::provision::Provision;
 use crate::signals::Signals;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::Signal;
 use nix::sys::wait::WaitStatus;
 use nix::unistd::read;
 use plan::{Program, WorkerProgram};
@@ -24,8 +27,13 @@ const SLACK: Duration = Duration::from_secs(10);
 const MOST_NAMED: usize = 4;
 /// What workers get to leave by themselves when the repetition is given up, before they are killed.
 const LEAVE_TIME: Duration = Duration::from_millis(300);
-/// After an owner died: what the others get to run into its lock, so that they can be named.
-const ORPHAN_TIME: Duration = Duration::from_millis(500);
+/// From the release until it is first asked why not all have ended, beyond the same; and from then on again.
+const LATE_TIME: Duration = Duration::from_secs(1);
+/// A circle of waiting workers that is seen twice, so far apart, stands: whoever was just handed a lock has said so.
+const CIRCLE_TIME: Duration = Duration::from_millis(100);
+/// Who waits for a mutex may be aborted for its owner's death, and be gone before that owner: so long one is awaited that
+/// died otherwise.
+const CAUSE_TIME: Duration = Duration::from_millis(100);
 
 /// Why a repetition ended early.
 #[derive(Debug)]
@@ -38,6 +46,10 @@ pub(crate) enum Stop {
         nth: usize,
         /// How it ended.
         how: String,
+        /// How far it had come, what it held and waited for, and what became of that.
+        state: String,
+        /// Whether the others wait for what nobody can get any more.
+        lost: bool,
     },
     /// The deadline passed: who was where.
     Stuck(String),
@@ -55,9 +67,14 @@ pub(crate) fn supervise(
     held: Option<HeldArm<'_>>,
 ) -> Result<(), Stop> {
     let outcome = Watch { program, provision, children, signals, departed: 0 }.watch(held);
-    if outcome.is_err() {
+    if let Err(stop) = &outcome {
         provision.segment.control().abort();
-        let deadline = Instant::now() + LEAVE_TIME;
+        // Who waits in a call of the C library for a lock that is lost cannot leave, and has nothing to say.
+        let leave_time = match stop {
+            Stop::Orphaned(_) | Stop::Ended { lost: true, .. } => Duration::ZERO,
+            _ => LEAVE_TIME,
+        };
+        let deadline = Instant::now() + leave_time;
         while children.iter_mut().any(|c| c.poll_status().is_none()) && Instant::now() < deadline {
             wait_for_change(children, None, None, Some(deadline));
         }
@@ -95,9 +112,14 @@ impl Watch<'_> {
             self.provision.segment.control().open_gate(gate);
             deadline = self.within(lengths + SLACK);
         }
+        let mut late = self.within(lengths + LATE_TIME);
         while self.children.iter_mut().any(|c| c.poll_status().is_none()) {
-            wait_for_change(self.children, Some(self.signals), None, Some(deadline));
+            wait_for_change(self.children, Some(self.signals), None, Some(deadline.min(late)));
             self.check(Some(deadline))?;
+            if Instant::now() >= late {
+                self.check_circle()?;
+                late = Instant::now() + LATE_TIME;
+            }
         }
         self.check(None)
     }
@@ -140,12 +162,28 @@ impl Watch<'_> {
     fn check(&mut self, deadline: Option<Instant>) -> Result<(), Stop> {
         // First: a death that was planned may be why another worker ended.
         self.note_departures()?;
-        check(self.children, self.signals)?;
+        if self.signals.pending() {
+            return Err(Stop::Interrupted);
+        }
+        if let Some(first) = failed(self.children) {
+            return Err(self.ended(first).unwrap_or_else(|stop| stop));
+        }
         match deadline {
             Some(deadline) if Instant::now() >= deadline => {
                 Err(Stop::Stuck(describe(self.program, &self.provision.segment, self.children)))
             }
             _ => Ok(()),
+        }
+    }
+
+    /// Ends a repetition that nothing else can: workers that wait for each other.
+    fn check_circle(&mut self) -> Result<(), Stop> {
+        let find = |watch: &mut Watch<'_>| circle::find(watch.program, &watch.provision.segment, watch.children);
+        let Some(first) = find(self) else { return Ok(()) };
+        pause(self.children, self.signals, Instant::now() + CIRCLE_TIME)?;
+        match find(self).filter(|again| *again == first) {
+            Some(circle) => Err(Stop::Stuck(circle.words(self.program, self.children))),
+            None => Ok(()),
         }
     }
 }
@@ -166,44 +204,57 @@ impl Watch<'_> {
         if died.len() > self.departed {
             self.departed = died.len();
             let locks = &self.program.locks;
-            let lost = |index: &u32| locks.get(*index as usize).is_some_and(|lock| !lock.kind.is_robust());
-            let orphan = |owner: &u32| Some((*owner, self.provision.segment.holds(*owner).into_iter().find(lost)?));
-            if let Some((owner, lock)) = died.iter().find_map(orphan) {
-                return self.orphaned(owner, lock);
+            let is_lost = |lock: &u32| locks.get(*lock as usize).is_some_and(|lock| !lock.kind.is_robust());
+            if died.iter().any(|owner| self.provision.segment.holds(*owner).iter().any(is_lost)) {
+                let lost = self.legacies(&died)?.into_iter().find(|legacy| legacy.lost);
+                return lost.map_or(Ok(()), |lost| Err(self.orphaned(&lost)));
             }
         }
         Ok(())
     }
 
-    fn orphaned(&mut self, owner: u32, lock: u32) -> Result<(), Stop> {
-        let deadline = Instant::now() + ORPHAN_TIME;
-        while Instant::now() < deadline {
-            wait_for_change(self.children, Some(self.signals), None, Some(deadline));
-            if self.signals.pending() {
-                return Err(Stop::Interrupted);
-            }
-        }
-        // A lock that was changing hands just then is with its new owner by now.
-        if !self.provision.segment.holds(owner).contains(&lock) {
-            return Ok(());
-        }
-        let named = |index: u32| self.children.iter().find(|c| c.index == index).map_or("?", |c| c.name.as_str());
-        // Also those that ended meanwhile: glibc aborts who waits for a priority-inheriting mutex whose owner died.
-        let waits = |c: &&Child| !c.died_as_planned() && self.provision.segment.slot(c.index).waits_for() == Some(lock);
-        let waiters: Vec<&str> = self.children.iter().filter(waits).map(|c| c.name.as_str()).collect();
-        let placed = &self.program.locks[lock as usize];
-        Err(Stop::Orphaned(format!(
-            "{} died holding lock `{}` of kind {}, which nobody can take over; {}: use `kind = \"pthread-robust\"`, \
-             whose next owner is told and goes on",
-            named(owner),
-            placed.name,
-            placed.kind.name(),
-            match waiters.is_empty() {
-                true => "nobody was waiting for it yet".to_owned(),
-                false => format!("waiting for it: {}", waiters.join(", ")),
-            }
-        )))
+    /// What became of the locks of workers that have died.
+    fn legacies(&mut self, dead: &[u32]) -> Result<Vec<Legacy>, Stop> {
+        let Watch { program, provision, children, signals, .. } = self;
+        aftermath::look(program, &provision.segment, children, dead, |children, until| pause(children, signals, until))
     }
+
+    fn orphaned(&self, lost: &Legacy) -> Stop {
+        let named = self.children.iter().find(|c| c.index == lost.dead).map_or("?", |c| c.name.as_str());
+        Stop::Orphaned(format!(
+            "{named} died {}: use `kind = \"pthread-robust\"`, whose next owner is told and goes on",
+            lost.words
+        ))
+    }
+
+    /// A worker has ended that was not to, as seen `first`: which one is the cause, and what became of what it held.
+    ///
+    /// # Errors
+    /// What says stop for another reason meanwhile.
+    fn ended(&mut self, first: (usize, WaitStatus)) -> Result<Stop, Stop> {
+        let aborted = |status: WaitStatus| matches!(status, WaitStatus::Signaled(_, Signal::SIGABRT, _));
+        let deadline = Instant::now() + CAUSE_TIME;
+        while failed(self.children).is_some_and(|(_, status)| aborted(status)) && Instant::now() < deadline {
+            pause(self.children, self.signals, deadline)?;
+            self.note_departures()?;
+        }
+        let (nth, status) = failed(self.children).unwrap_or(first);
+        let index = self.children[nth].index;
+        let mut parts = vec![self.provision.segment.slot(index).state().words().to_owned()];
+        let legacies = self.legacies(&[index])?;
+        let lost = legacies.iter().any(|legacy| legacy.lost);
+        parts.extend(legacies.into_iter().map(|legacy| legacy.words));
+        Ok(Stop::Ended { nth, how: words(status), state: parts.join(", "), lost })
+    }
+}
+
+/// Passes the time until then, and notes who ends; a signal to the run ends it at once.
+fn pause(children: &mut [Child], signals: &Signals, until: Instant) -> Result<(), Stop> {
+    wait_for_change(children, Some(signals), None, Some(until));
+    for child in children {
+        child.poll_status();
+    }
+    if signals.pending() { Err(Stop::Interrupted) } else { Ok(()) }
 }
 
 /// Sleeps until a living child ends, a signal comes, `input` has bytes or ends (then true), or the deadline passes.
@@ -233,21 +284,21 @@ fn wait_for_change(
     }
 }
 
-/// Whether anything says stop. A worker that failed by itself is named before one that only left with it.
-fn check(children: &mut [Child], signals: &Signals) -> Result<(), Stop> {
-    if signals.pending() {
-        return Err(Stop::Interrupted);
-    }
-    let ended: Vec<(usize, WaitStatus)> =
-        children.iter_mut().enumerate().filter_map(|(nth, c)| Some((nth, c.poll_status()?))).collect();
-    let ended: Vec<(usize, WaitStatus)> =
-        ended.into_iter().filter(|(nth, _)| !children[*nth].died_as_planned()).collect();
-    let killed = ended.iter().find(|(_, status)| matches!(status, WaitStatus::Signaled(..)));
-    let failed = ended.iter().find(|(_, status)| !matches!(status, WaitStatus::Exited(_, 0)));
-    match killed.or(failed) {
-        Some(&(nth, status)) => Err(Stop::Ended { nth, how: words(status) }),
-        None => Ok(()),
-    }
+/// The worker that ended and was not to, by its position: of several the one that is most likely the cause. One that was
+/// killed comes before one that glibc aborted, as it does to those who wait for some mutexes of the dead, and both before
+/// one that failed by itself, which has left word of it.
+fn failed(children: &mut [Child]) -> Option<(usize, WaitStatus)> {
+    let ended = children.iter_mut().enumerate().filter_map(|(nth, c)| Some((nth, c.poll_status()?)));
+    let ended: Vec<(usize, WaitStatus)> = ended.collect();
+    let rank = |status: &WaitStatus| match status {
+        WaitStatus::Exited(_, 0) => None,
+        WaitStatus::Signaled(_, Signal::SIGABRT, _) => Some(1),
+        WaitStatus::Signaled(..) => Some(0),
+        _ => Some(2),
+    };
+    let unplanned = ended.into_iter().filter(|(nth, _)| !children[*nth].died_as_planned());
+    let ranked = unplanned.filter_map(|(nth, status)| Some((rank(&status)?, nth, status)));
+    ranked.min_by_key(|(rank, nth, _)| (*rank, *nth)).map(|(_, nth, status)| (nth, status))
 }
 
 fn words(status: WaitStatus) -> String {

@@ -107,9 +107,8 @@ pub(crate) struct Worker {
 
 /// The workers of the coordinator with that pid.
 pub(crate) fn workers_of(coordinator: u32) -> Vec<Worker> {
-    let processes =
-        std::fs::read_dir("/proc").unwrap().filter_map(|e| e.ok()?.file_name().to_str()?.parse::<i32>().ok());
-    processes
+    children_of(coordinator)
+        .into_iter()
         .filter_map(|pid| {
             let line = std::fs::read(format!("/proc/{pid}/cmdline")).ok()?;
             let words: Vec<&str> = std::str::from_utf8(&line).ok()?.split('\0').collect();
@@ -121,6 +120,17 @@ pub(crate) fn workers_of(coordinator: u32) -> Vec<Worker> {
             })
         })
         .collect()
+}
+
+/// The children of a process; every process where the kernel does not tell (CONFIG_PROC_CHILDREN).
+fn children_of(pid: u32) -> Vec<i32> {
+    match std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")) {
+        Ok(children) => children.split_whitespace().filter_map(|pid| pid.parse().ok()).collect(),
+        Err(_) => {
+            let all = std::fs::read_dir("/proc").unwrap();
+            all.filter_map(|e| e.ok()?.file_name().to_str()?.parse().ok()).collect()
+        }
+    }
 }
 
 /// Waits until `found` gives something; panics after `limit`.

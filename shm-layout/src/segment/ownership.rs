@@ -31,6 +31,11 @@ impl Segment {
         (0..self.map.locks).filter(|&lock| uses(lock)).filter(left).collect()
     }
 
+    /// The worker that acquired a lock last, exclusively, whether it still has it or not.
+    pub fn last_owner(&self, lock: u32) -> Option<u32> {
+        self.lock_for_looking(lock).last_owner()
+    }
+
     /// The workers that wait for a lock, or did when they ended.
     pub fn waiters(&self, lock: u32) -> Vec<u32> {
         (0..self.map.workers).filter(|&worker| self.slot(worker).waits_for() == Some(lock)).collect()
