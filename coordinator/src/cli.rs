@@ -75,6 +75,9 @@ pub(crate) struct RunOptions {
     /// standard error, and Enter goes on; so perf, gdb or bpftrace can be attached to them
     #[arg(long, conflicts_with = "dry_run")]
     pub(crate) hold: bool,
+    /// Leave also locks.csv: each contended wait for a lock and each sampled hold, one by one
+    #[arg(long, conflicts_with = "dry_run")]
+    pub(crate) lock_log: bool,
     /// No progress on standard error
     #[arg(long, short)]
     pub(crate) quiet: bool,

@@ -27,6 +27,8 @@ mod region;
 #[cfg(test)]
 mod rehearsal;
 mod resident;
+#[cfg(test)]
+mod scripted;
 
 pub use failure::Failure;
 pub use handover::{Arguments, Handover, LIFE_FD, PROGRAM_FD, READY_FD, REPORT_FD, Report, WORKER_ARGUMENT};

@@ -19,7 +19,7 @@ use shm_layout::{Segment, SegmentSpec, calibrate, ticks};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-const ENCODED: &[u8] = b"rehearsal";
+pub(crate) const ENCODED: &[u8] = b"rehearsal";
 const MS: u64 = 1_000_000;
 
 /// Where the tests' words lie, beside the lock at 0.
@@ -31,11 +31,11 @@ fn access(kind: AccessKind, at: u64) -> OpKind {
     OpKind::Access { kind, width: Width::U64, at: Address::Fixed(at) }
 }
 
-fn lock(shared: bool, timeout: Option<Nanos>) -> OpKind {
+pub(crate) fn lock(shared: bool, timeout: Option<Nanos>) -> OpKind {
     OpKind::Lock { lock: 0, shared, timeout }
 }
 
-fn unlock(shared: bool) -> OpKind {
+pub(crate) fn unlock(shared: bool) -> OpKind {
     OpKind::Unlock { lock: 0, shared }
 }
 
@@ -48,7 +48,7 @@ fn wait(at: u64) -> OpKind {
 }
 
 /// A program of one lock of that kind, and a worker for each of these loops.
-fn program<const N: usize>(kind: LockKind, window_ms: u64, loops: [Vec<(u32, OpKind)>; N]) -> Program {
+pub(crate) fn program<const N: usize>(kind: LockKind, window_ms: u64, loops: [Vec<(u32, OpKind)>; N]) -> Program {
     let worker = |(index, ops): (usize, Vec<(u32, OpKind)>)| WorkerProgram {
         process: index as u32,
         period: None,
@@ -76,12 +76,12 @@ fn program<const N: usize>(kind: LockKind, window_ms: u64, loops: [Vec<(u32, OpK
     }
 }
 
-fn each(ops: impl IntoIterator<Item = OpKind>) -> Vec<(u32, OpKind)> {
+pub(crate) fn each(ops: impl IntoIterator<Item = OpKind>) -> Vec<(u32, OpKind)> {
     ops.into_iter().map(|kind| (1, kind)).collect()
 }
 
 /// A segment with one slot more than workers: the test's own.
-fn segment(program: &Program) -> Segment {
+pub(crate) fn segment(program: &Program) -> Segment {
     let slots = program.workers.len() as u32 + 1;
     let rate = calibrate(Duration::from_millis(5));
     let spec = SegmentSpec { program, encoded_program: ENCODED, slots, rate, node: None };
@@ -94,7 +94,7 @@ fn word(segment: &Segment, at: u64) -> u64 {
 }
 
 /// The lock as the test itself uses it.
-fn own_lock<'s>(segment: &'s Segment, program: &Program) -> SharedLock<'s> {
+pub(crate) fn own_lock<'s>(segment: &'s Segment, program: &Program) -> SharedLock<'s> {
     // SAFETY: made by `Segment::create`; each test asks once, and no worker has this index.
     unsafe { SharedLock::new(segment.lock_place(0), program.locks[0].kind, program.workers.len() as u32) }
 }

@@ -71,6 +71,8 @@ mod tests {
     use super::*;
     use crate::report::testing;
     use analysis::{distributions, percentiles};
+    use base64::Engine;
+    use base64::prelude::BASE64_STANDARD as BASE64;
     use hdrhistogram::serialization::Deserializer;
     use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
     use std::collections::BTreeMap;
@@ -132,7 +134,7 @@ print(json.dumps(found))
         for entry in IntervalLogIterator::new(&log) {
             match entry.unwrap() {
                 LogEntry::Interval(interval) => {
-                    let bytes = base64_decoded(interval.encoded_histogram());
+                    let bytes = BASE64.decode(interval.encoded_histogram()).unwrap();
                     let histogram: Histogram<u64> = Deserializer::new().deserialize(&mut bytes.as_slice()).unwrap();
                     assert!((interval.duration().as_secs_f64() - run.duration_s).abs() < 1e-3);
                     read.insert(interval.tag().unwrap().as_str().to_owned(), histogram);
@@ -151,24 +153,6 @@ print(json.dumps(found))
             assert_eq!(seen, figures(one), "{}", tag(one));
         }
         assert!(read.contains_key("packed@workers=2;rest=0_ns/wait:m"), "{:?}", read.keys());
-    }
-
-    /// Standard base64 with padding, as the log has it.
-    fn base64_decoded(text: &str) -> Vec<u8> {
-        let value = |c: u8| match c {
-            b'A'..=b'Z' => c - b'A',
-            b'a'..=b'z' => c - b'a' + 26,
-            b'0'..=b'9' => c - b'0' + 52,
-            b'+' => 62,
-            b'/' => 63,
-            other => panic!("{other} is no digit of base64"),
-        };
-        let digits: Vec<u32> = text.bytes().filter(|c| *c != b'=').map(|c| u32::from(value(c))).collect();
-        let group = |four: &[u32]| {
-            let bits: u32 = four.iter().enumerate().fold(0, |bits, (place, digit)| bits | digit << (18 - 6 * place));
-            bits.to_be_bytes()[1..four.len()].to_vec()
-        };
-        digits.chunks(4).flat_map(group).collect()
     }
 
     #[test]

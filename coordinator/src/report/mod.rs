@@ -9,6 +9,7 @@ pub(crate) mod doctor;
 mod figures;
 pub(crate) mod files;
 mod hlog;
+pub(crate) mod lock_log;
 mod page;
 pub(crate) mod progress;
 mod samples;

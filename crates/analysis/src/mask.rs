@@ -203,6 +203,21 @@ impl<'a> Masking<'a> {
         }
     }
 
+    /// Whether a wait or a hold overlaps no eviction, and began when all roles had.
+    fn counts(&self, time: &Wait) -> bool {
+        self.together(time.start_ticks) && !self.evictions.overlap(time.start_ticks, time.start_ticks + time.ticks)
+    }
+
+    /// Its length, to the nanosecond.
+    fn ns(&self, time: &Wait) -> u64 {
+        self.clock.ns(time.ticks).round() as u64
+    }
+
+    fn lock_name(&self, trace: &LockTrace) -> String {
+        let placed = self.program.locks.get(trace.lock as usize);
+        placed.map_or_else(|| format!("lock {}", trace.lock), |lock| lock.name.clone())
+    }
+
     fn ns_per_op(&self, slices: &[&Slice]) -> Vec<f64> {
         let with_passes = slices.iter().filter(|s| s.passes > 0);
         with_passes.map(|s| self.clock.ns(length(s)) / s.passes as f64).collect()
@@ -243,13 +258,10 @@ fn evicted_enough_to_excuse(program: &Program, trace: &Trace, clock: TickRate) -
 }
 
 fn lock(trace: &LockTrace, masking: &Masking<'_>) -> LockObservation {
-    let name = masking.program.locks.get(trace.lock as usize).map(|l| l.name.clone());
-    let counts = |w: &&Wait| {
-        masking.together(w.start_ticks) && !masking.evictions.overlap(w.start_ticks, w.start_ticks + w.ticks)
-    };
-    let ns = |wait: &Wait| masking.clock.ns(wait.ticks).round() as u64;
+    let counts = |wait: &&Wait| masking.counts(wait);
+    let ns = |wait: &Wait| masking.ns(wait);
     LockObservation {
-        lock: name.unwrap_or_else(|| format!("lock {}", trace.lock)),
+        lock: masking.lock_name(trace),
         acquisitions: trace.acquisitions,
         contended: trace.contended,
         kept_waits: times::tally(trace.waits.iter().filter(counts).map(ns)),
@@ -266,6 +278,72 @@ fn lock(trace: &LockTrace, masking: &Masking<'_>) -> LockObservation {
         timeouts: trace.timeouts,
         longest_gap_ns: masking.clock.ns(trace.longest_gap_ticks),
     }
+}
+
+/// What a [`LockTime`] is the length of.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum LockSpan {
+    /// A contended wait: from the failed first attempt until the lock was owned.
+    Wait,
+    /// A sampled hold: from owning to releasing.
+    Hold,
+}
+
+/// One contended wait, or one sampled hold, as its worker logged it, and whether the mask keeps it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LockTime<'a> {
+    /// The worker's index.
+    pub worker: u32,
+    /// Its role's name.
+    pub role: &'a str,
+    /// The lock's name.
+    pub lock: &'a str,
+    /// Of what.
+    pub span: LockSpan,
+    /// When it began, nanoseconds after the repetition's window opened.
+    pub start_ns: f64,
+    /// How long it took, ticks of the TSC: what the worker logged.
+    pub ticks: u64,
+    /// The same in nanoseconds, rounded: what the distributions count.
+    pub ns: u64,
+    /// Left out of `wait_ns` and `hold_ns`: it overlaps an eviction, or began before all roles had.
+    pub masked: bool,
+}
+
+/// Gives every contended wait and every sampled hold of one repetition to `each`: worker by worker, lock by lock, the
+/// waits in order and then the holds. [`observe`] counts the same ones.
+///
+/// # Errors
+/// The first that `each` gives, which ends it.
+pub fn each_lock_time<E>(
+    program: &Program,
+    traces: &[Trace],
+    clock: TickRate,
+    mut each: impl FnMut(LockTime<'_>) -> Result<(), E>,
+) -> Result<(), E> {
+    let evictions = Evictions::of(traces, clock);
+    let masking = Masking::of(program, traces, &evictions, clock);
+    for trace in traces {
+        let role = role_name(worker_program(program, trace.worker));
+        for of_lock in &trace.locks {
+            let lock = masking.lock_name(of_lock);
+            let spans = [(LockSpan::Wait, &of_lock.waits), (LockSpan::Hold, &of_lock.holds)];
+            for (span, time) in spans.into_iter().flat_map(|(span, times)| times.iter().map(move |time| (span, time))) {
+                let after_opening = time.start_ticks as f64 - trace.open_ticks as f64;
+                each(LockTime {
+                    worker: trace.worker,
+                    role: &role,
+                    lock: &lock,
+                    span,
+                    start_ns: after_opening / clock.ticks_per_ns,
+                    ticks: time.ticks,
+                    ns: masking.ns(time),
+                    masked: !masking.counts(time),
+                })?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// A worker's latencies in nanoseconds. Never masked: a stall is what they are for.

@@ -391,6 +391,9 @@ pub struct WorkerSummary {
     pub ns_per_op: Option<Interval>,
     /// Passes a second.
     pub ops_per_second: Option<Interval>,
+    /// Response times of its passes, as [`RoleSummary::latency_ns`]; `None` where its role does not time them.
+    #[serde(default)]
+    pub latency_ns: Option<Percentiles>,
 }
 
 /// One lock of an arm.
