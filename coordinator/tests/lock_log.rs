@@ -131,7 +131,11 @@ fn run() -> (Bench, PathBuf, Run) {
 fn of_arm<'a>(run: &'a Run, arm: &'a ArmSummary, rows: &'a [Row]) -> impl Iterator<Item = &'a Row> + Clone {
     let counts = |block: u32| {
         run.observations.iter().any(|o| {
-            o.arm == arm.name && o.block == block && o.spoiled.is_empty() && o.regime.is_some() && o.regime == arm.regime
+            o.arm == arm.name
+                && o.block == block
+                && o.spoiled.is_empty()
+                && o.regime.is_some()
+                && o.regime == arm.regime
         })
     };
     rows.iter().filter(move |row| row.arm == arm.name && counts(row.block))

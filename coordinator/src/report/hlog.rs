@@ -17,7 +17,8 @@ use std::time::{Duration, SystemTime};
 const MAX_VALUE_DIVISOR: f64 = 1e6;
 
 /// Writes an interval each distribution: as long as the run, tagged `ARM/wait:LOCK`, `ARM/hold:LOCK`, `ARM/response:ROLE`
-/// or `ARM/service:ROLE`, its values nanoseconds, V2 with compression.
+/// or `ARM/service:ROLE`, with `/worker:INDEX` behind it where it is one worker's, its values nanoseconds, V2 with
+/// compression.
 ///
 /// # Errors
 /// What `out` answers.
@@ -75,7 +76,7 @@ mod tests {
     use base64::prelude::BASE64_STANDARD as BASE64;
     use hdrhistogram::serialization::Deserializer;
     use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
-    use std::collections::BTreeMap;
+    use std::collections::{BTreeMap, BTreeSet};
     use std::process::Command;
 
     /// Reads a log as a user of the package would. A rank that is no whole number is rounded by the package and taken from
@@ -174,6 +175,11 @@ print(json.dumps(found))
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let read: BTreeMap<String, Vec<u64>> = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!(read.len(), found.len());
+        for part in ["/wait:m", "/hold:m", "/response:counter", "/service:counter"] {
+            let of = |tag: &&String| tag.split_once(part).map(|(_, worker)| worker.to_owned());
+            let whose: BTreeSet<String> = read.keys().filter_map(|tag| of(&tag)).collect();
+            assert_eq!(whose, ["", "/worker:0", "/worker:1"].map(str::to_owned).into(), "{part} of all and of each");
+        }
         let mut whole_ranks = 0;
         for one in &found {
             let (python, ours) = (&read[&tag(one)], figures(one));
