@@ -127,18 +127,19 @@ impl Suspect<'_> {
             false => format!("waiting for it: {}", waiters.join(", ")),
         };
         let open = self.is_open(segment, dead);
-        let words = match self.part {
-            Part::Held if kind.is_robust() => match self.heir(segment).and_then(name) {
-                Some(heir) => format!("holding {lock}, which {heir} has taken over"),
-                None => format!("holding {lock}, which its next owner can take over"),
-            },
-            Part::Held if open => format!("holding {lock}, which nobody can take over; {waiting}"),
-            Part::Waited if open => format!("waiting for {lock}, which nobody has got since; {waiting}"),
-            Part::Uses if open => {
+        // A robust one may have its next owner before the first look. Of several dead it is not known which left it.
+        let alone = !children.iter().any(|c| c.died_as_planned());
+        let heir = self.heir(segment).and_then(name).filter(|_| alone);
+        let words = match (self.part, heir) {
+            (_, Some(heir)) => format!("holding {lock}, which {heir} has taken over"),
+            (Part::Held, None) if kind.is_robust() => format!("holding {lock}, which its next owner can take over"),
+            (Part::Held, None) if open => format!("holding {lock}, which nobody can take over; {waiting}"),
+            (Part::Waited, None) if open => format!("waiting for {lock}, which nobody has got since; {waiting}"),
+            (Part::Uses, None) if open => {
                 format!("in the middle of taking or giving back {lock}, which nobody has got since; {waiting}")
             }
-            Part::Waited => format!("waiting for lock `{}`", placed.name),
-            Part::Held | Part::Uses => return None,
+            (Part::Waited, None) => format!("waiting for lock `{}`", placed.name),
+            (Part::Held | Part::Uses, None) => return None,
         };
         Some(Legacy { dead: self.dead.index.0, lost: open && !kind.is_robust(), words })
     }

@@ -27,8 +27,10 @@ const HANG: Duration = Duration::from_secs(30);
 /// Kills fall so long at most after the last worker has begun to run passes: into the warm-up and the window.
 const LATEST: Duration = Duration::from_millis(40);
 const WARM_UP_MS: u64 = 8;
-/// Long enough that the latest kill falls into it on most machines; where it does not, the kill is made again.
+/// Long enough that the latest kill falls into it on most machines; where it does not, it is made again in one that is
+/// twice as long, and so on.
 const WINDOW_MS: u64 = 250;
+const ATTEMPTS: u32 = 7;
 /// Runs side by side: while one starts or ends, another has the CPUs.
 const LANES: usize = 2;
 
@@ -38,7 +40,7 @@ const ENDED: u64 = 256;
 const AREA_BYTES: u64 = 4096;
 
 /// Sections of `section`, one after the other, so that there is nearly always a holder and, with it, somebody waiting.
-fn scenario(kind: LockKind, workers: u32, section: &str) -> String {
+fn scenario(kind: LockKind, workers: u32, section: &str, window_ms: u64) -> String {
     format!(
         r#"
 title = "Killed"
@@ -46,7 +48,7 @@ question = "What is left of a lock whose owner is killed?"
 placement = "declared"
 oversubscribe = true
 [measure]
-window = "{WINDOW_MS}ms"
+window = "{window_ms}ms"
 warm_up = "{WARM_UP_MS}ms"
 repetitions = 1
 baselines = []
@@ -169,11 +171,12 @@ fn stop(workers: &[Worker]) {
     within(A_LONG_TIME, "workers stopped", || workers.iter().all(is_stopped).then_some(()));
 }
 
-/// Stops all until there is one that the kill is meant for; gives its position, and what all were doing.
+/// Stops all until there is one that the kill is meant for; gives its position, and what all were doing. `None` where the
+/// window was over first.
 fn find(kill: &Kill, workers: &[Worker], glimpse: &Glimpse) -> Option<(usize, Vec<Doing>)> {
-    for _ in 0..200 {
+    loop {
         stop(workers);
-        let doing = glimpse.all()?;
+        let doing = glimpse.all().filter(|all| all.iter().any(|doing| doing.running))?;
         // Behind the window passes are given up in their middle, and what they held is given back.
         let holds = |doing: &Doing| doing.inside && doing.running;
         let wanted = |w: &Worker| {
@@ -187,7 +190,6 @@ fn find(kill: &Kill, workers: &[Worker], glimpse: &Glimpse) -> Option<(usize, Ve
         workers.iter().for_each(|w| signal(w, Signal::SIGCONT));
         std::thread::sleep(Duration::from_micros(300));
     }
-    None
 }
 
 /// Waits until all run passes and until it is time; gives the position of the one to kill, and what all are doing where
@@ -222,8 +224,8 @@ fn end_of(mut child: Child, since: Instant, what: &Kill) -> (Output, Duration) {
 }
 
 /// Does it. `None` where there was nobody to kill: a machine so busy that the run was over, or no such moment came.
-fn attempt(what: Kill) -> Option<Seen> {
-    let bench = Bench::new(&scenario(what.kind, what.workers, what.section));
+fn attempt(what: Kill, window_ms: u64) -> Option<Seen> {
+    let bench = Bench::new(&scenario(what.kind, what.workers, what.section, window_ms));
     let mut command = bench.run();
     let mut child = command.arg("--quiet").stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let workers = within(A_LONG_TIME, "workers", || {
@@ -264,14 +266,14 @@ fn assert_nothing_is_left(workers: &[Worker], bench: &Bench, what: &Kill) {
 
 /// The same; again where the machine was too busy for it. What is wrong is wrong each time.
 fn done(what: Kill) -> Seen {
-    for _ in 0..5 {
-        match attempt(what) {
+    for nth in 0..ATTEMPTS {
+        match attempt(what, WINDOW_MS << nth) {
             Some(seen) if seen.took <= SOON => return seen,
             Some(seen) => eprintln!("{what:?}: ended after {:?}", seen.took),
             None => eprintln!("{what:?}: came too late"),
         }
     }
-    panic!("{what:?}: not ended within {SOON:?} of the kill, five times");
+    panic!("{what:?}: not ended within {SOON:?} of the kill, {ATTEMPTS} times");
 }
 
 /// Does them all, [`LANES`] at a time, and looks at each.

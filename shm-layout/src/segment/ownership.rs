@@ -64,3 +64,25 @@ impl Segment {
         unsafe { SharedLock::new(self.lock_place(lock), kind, 0) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::Segment;
+    use crate::lock::{Effort, SharedLock};
+    use crate::testing::{program, spec};
+
+    #[test]
+    fn the_last_owner_stays_so_until_another_comes() {
+        let program = program(4096);
+        let segment = Segment::create(&spec(&program, b"p")).unwrap();
+        assert_eq!((segment.last_owner(0), segment.holds(1)), (None, vec![]));
+        for worker in [1, 0] {
+            // SAFETY: made by `Segment::create` with this kind, and this is the worker's only one.
+            let mut lock = unsafe { SharedLock::new(segment.lock_place(0), program.locks[0].kind, worker) };
+            lock.acquire(false, &mut Effort::default(), &|| false).unwrap();
+            assert_eq!((segment.last_owner(0), segment.holds(worker)), (Some(worker), vec![0]));
+            lock.release(false, &|| false).unwrap();
+            assert_eq!((segment.last_owner(0), segment.holds(worker)), (Some(worker), vec![]));
+        }
+    }
+}
