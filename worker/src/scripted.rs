@@ -158,11 +158,11 @@ impl<'s> Stage<'s> {
 
     /// One pass; the clock before it, and when it had the lock.
     fn pass(&mut self) -> (u64, u64) {
-        let context: *mut Context<'_> = &mut self.context;
+        let handle = self.context.handle();
         let arrival = ticks();
         // SAFETY: the area holds every offset of the Program (`Segment::attach` checked); only hooks touch the context
         // until this returns.
-        let progress = unsafe { self.compiled.run(self.segment.area(), context.cast(), 1) };
+        let progress = unsafe { self.compiled.run(self.segment.area(), handle, 1) };
         assert_eq!((progress.passes, &self.context.failure), (1, &None));
         (arrival, OWNED_AT.load(Ordering::Relaxed))
     }
