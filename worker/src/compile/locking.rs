@@ -279,15 +279,21 @@ impl Emitter<'_> {
             None => drop(self.builder.ins().jump(done, &[])),
         }
         self.builder.switch_to_block(done);
-        if let FastPath::Clh = used.path {
-            let (node, predecessor) = (self.variable(Carried::Node(lock)), self.local(Local::Predecessor(lock)));
-            let before = self.builder.use_var(predecessor);
-            self.builder.def_var(node, before);
-        }
+        self.change_nodes(used);
         self.note_reading(used, index, false);
         if let Some(behind) = self.behind_release[index] {
             self.builder.ins().jump(behind, &[]);
             self.builder.switch_to_block(behind);
+        }
+    }
+
+    /// Behind a release of a CLH lock, whoever made it: the predecessor's node is this worker's next.
+    fn change_nodes(&mut self, used: Use) {
+        if let FastPath::Clh = used.path {
+            let (node, predecessor) =
+                (self.variable(Carried::Node(used.lock)), self.local(Local::Predecessor(used.lock)));
+            let before = self.builder.use_var(predecessor);
+            self.builder.def_var(node, before);
         }
     }
 
@@ -391,6 +397,7 @@ impl Emitter<'_> {
             let used = self.used(lock, shared);
             if !(matches!(used.path, FastPath::Seqlock) && used.shared) {
                 self.release_by_hook(used, shared);
+                self.change_nodes(used);
             }
         }
         if self
