@@ -7,6 +7,7 @@
 //! have one address layout and the measurement one environment; and a library that owns a segment would unlink it in
 //! every child.
 
+mod alone;
 pub mod compile;
 mod context;
 mod failure;
@@ -28,6 +29,7 @@ mod region;
 mod rehearsal;
 mod resident;
 
+pub use alone::LoopOnSegment;
 pub use failure::Failure;
 pub use handover::{Arguments, Handover, LIFE_FD, PROGRAM_FD, READY_FD, REPORT_FD, Report, WORKER_ARGUMENT};
 pub use hooks::hooks;

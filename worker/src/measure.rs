@@ -1,7 +1,7 @@
 //! The measured loop: batches of compiled passes between clock reads, from the start line until all have left.
 #![allow(unsafe_code)] // entering compiled code; touching the mapped area
 
-use crate::compile::CompiledLoop;
+use crate::compile::{CompiledLoop, Progress};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::gate::Gatekeeper;
@@ -83,24 +83,29 @@ fn wait_for_work(context: &mut Context<'_>) {
     context.recorder.begin_work();
 }
 
+/// Makes `passes` passes, or as many as go before one blocks for long, and reads the clock, which it gives as well.
+pub(crate) fn batch(compiled: &mut CompiledLoop, context: &mut Context<'_>, passes: u64) -> (Progress, u64) {
+    let (area, handle) = (context.segment.area(), context.handle());
+    // SAFETY: the area holds every offset of the Program (`Segment::attach` checked), and is that of the segment that
+    // the loop was compiled for; only hooks touch the context until this returns.
+    let progress = unsafe { compiled.run(area, handle, passes) };
+    let now = ticks();
+    context.recorder.completed(progress.passes, now);
+    context.read(now);
+    (progress, now)
+}
+
 fn passes(compiled: &mut CompiledLoop, context: &mut Context<'_>) {
     let segment = context.segment;
-    let area = segment.area();
-    let mut batch = Batch::new(compiled.unroll(), segment.header().tick_rate());
+    let mut length = Batch::new(compiled.unroll(), segment.header().tick_rate());
     let mut last = ticks();
     while !segment.control().must_stop() && context.failure.is_none() {
-        let handle = context.handle();
-        // SAFETY: the area holds every offset of the Program (`Segment::attach` checked), and is that of the segment that
-        // the loop was compiled for; only hooks touch the context until this returns.
-        let progress = unsafe { compiled.run(area, handle, batch.passes()) };
-        let now = ticks();
-        context.recorder.completed(progress.passes, now);
-        context.read(now);
+        let (progress, now) = batch(compiled, context, length.passes());
         if progress.gave_up_in.is_some() {
             context.gave_up_in = progress.gave_up_in;
             return;
         }
-        batch.took(now - last);
+        length.took(now - last);
         // Entering the window opens counters: that time belongs to no batch.
         last = context.recorder.last_read();
     }
@@ -117,7 +122,7 @@ fn passes_one_by_one(compiled: &mut CompiledLoop, context: &mut Context<'_>) {
         pace.begin();
         let was_inside = context.recorder.inside();
         let handle = context.handle();
-        // SAFETY: as in `passes`.
+        // SAFETY: as in `batch`.
         let progress = unsafe { compiled.run(area, handle, 1) };
         let end = ticks();
         if progress.passes > 0 && context.recorder.counts(end) {
