@@ -1,7 +1,7 @@
-/* The locks as a C programmer would write or call them, for memory that processes share: a loop of nothing but acquiring
- * and releasing (`free`), and one with a section and work outside (`contended`). The C library's kinds are its own calls;
- * the lab's kinds are its algorithms in C11 atomics with the same orderings (shm-layout/src/lock says what each pairs
- * with): the first attempt and the release in line, waiting out of line.
+/* The locks as a C programmer would write or call them, for memory that processes share: a loop of nothing but
+ * acquiring and releasing (`free`), and one with a section and work outside (`contended`). The C library's kinds are
+ * its own calls; the lab's kinds are its algorithms in C11 atomics with the same orderings (shm-layout/src/lock says
+ * what each pairs with): the first attempt and the release in line, waiting out of line.
  *
  * Each loop makes `passes` passes, at least one, and returns 0 unless a call failed. */
 #define _GNU_SOURCE
@@ -78,7 +78,10 @@ INLINE int semaphore_release(struct seat *seat) { return sem_post(seat->lock); }
 
 /* ---- test-and-set, test-and-test-and-set ---- */
 
-INLINE int flag_is_taken(_Atomic uint32_t *flag) { return atomic_exchange_explicit(flag, 1, memory_order_acquire) != 0; }
+INLINE int flag_is_taken(_Atomic uint32_t *flag)
+{
+    return atomic_exchange_explicit(flag, 1, memory_order_acquire) != 0;
+}
 
 SLOW void tas_wait(_Atomic uint32_t *flag)
 {

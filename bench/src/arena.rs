@@ -4,8 +4,9 @@
 //! |---|---|
 //! | 0 | [`Control`] |
 //! | 4096 | the ball of the transfer probe |
-//! | 8192 | the words under test; or the locks in C: one a process, 256 bytes apart; at 1024 what a section bumps; from \
-//! 2048 on three queue nodes a process, 512 bytes apart |
+//! | 8192 | the words under test; or the locks in C, one a process |
+//! | 8192 + 1024 | what the sections of those locks bump |
+//! | 8192 + 2048 | their queue nodes, three a process |
 //! | 12288 .. | records: one for each process and slice; then one transfer time for each quad |
 #![allow(unsafe_code)]
 // SAFETY of this module: the mapping lives as long as the process (it is unmapped on drop by the parent alone, after
@@ -119,8 +120,8 @@ impl Arena {
         Seat::new(process, lock.cast(), nodes.cast(), self.word(PROTECTED), turns)
     }
 
-    /// What the sections of the C locks bump, one at a time: for the parent when nobody does any more, and for a look at
-    /// how far they are.
+    /// What the sections of the C locks bump, one at a time: for the parent when nobody does any more, and for a look
+    /// at how far they are.
     pub(crate) fn protected(&self) -> &AtomicU64 {
         self.at(2 * PAGE + PROTECTED)
     }

@@ -40,8 +40,8 @@ pub(crate) type Init = unsafe extern "C" fn(*mut Seat) -> i32;
 /// Makes passes, at least one. 0 unless a call failed.
 ///
 /// # Safety
-/// The seat's lock was made for this kind of loop; lock, nodes and word stay mapped and are touched by such loops alone; no
-/// other process has a seat of the same number at it.
+/// The seat's lock was made for this kind of loop; lock, nodes and word stay mapped and are touched by such loops
+/// alone; no other process has a seat of the same number at it.
 pub(crate) type Loop = unsafe extern "C" fn(*mut Seat, u64) -> i32;
 
 /// A kind of lock in C.
@@ -147,7 +147,8 @@ mod tests {
         assert_eq!(unsafe { init(&raw mut first) }, 0);
         let child = |process| {
             let mut seat = seat(process);
-            // SAFETY: the child calls nothing but C that allocates and locks nothing of this process, and leaves at once.
+            // SAFETY: the child calls nothing but C that allocates and locks nothing of this process, and leaves at
+            // once.
             match unsafe { fork() }.unwrap() {
                 ForkResult::Parent { child } => child,
                 // SAFETY: the lock was made by `init`; each child has a seat of its own; `_exit` runs nothing else.

@@ -7,8 +7,8 @@ use crate::schedule::{Comparison, Quad};
 use plan::TickRate;
 use std::sync::atomic::Ordering;
 
-/// Four neighbouring slices, as kept: every figure is nanoseconds a pass, the mean of both processes; of a pass of either,
-/// where they take one lock.
+/// Four neighbouring slices, as kept: every figure is nanoseconds a pass, the mean of both processes; of a pass of
+/// either, where they take one lock.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct KeptQuad {
     /// What it compares.

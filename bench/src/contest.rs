@@ -96,23 +96,10 @@ impl Setting {
         matches!(self, Setting::Contended | Setting::TriesFirst)
     }
 
-    /// Length of a slice. Short, so that neighbours see the same machine and few are hit by an eviction; long beside the
-    /// 20 µs between two clock reads, and where a lock is handed over by sleeping and waking beside the 5 to 50 µs of
-    /// that.
-    pub(crate) fn slice_ns(self) -> u64 {
-        if self.shares_lock() { 2_000_000 } else { 500_000 }
-    }
-
-    /// Time after which a subject is left as it stands, however few pairs were kept or how wide its control is, unless the
-    /// user says otherwise.
+    /// Time after which a subject is left as it stands, however few pairs were kept or how wide its control is, unless
+    /// the user says otherwise.
     pub(crate) fn budget(self) -> Duration {
         Duration::from_secs(if self.shares_lock() { 30 } else { 15 })
-    }
-
-    /// Quads of each comparison in one batch, which has fresh processes: 0.5 to 1 s on a quiet machine, and no more than
-    /// twice what brings the pairs that are wanted.
-    pub(crate) fn batch_quads(self, wanted: u32) -> usize {
-        (if self.shares_lock() { 60 } else { 120 }).min(wanted as usize)
     }
 }
 

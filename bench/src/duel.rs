@@ -61,8 +61,8 @@ pub(crate) enum DuelError {
     },
     /// A lock that one process alone takes was found taken.
     #[error(
-        "`{name}` was each process's own, and {contended} first attempts found it taken: its figures are none of a free \
-         lock; run again, and report it if it stays"
+        "`{name}` was each process's own, and {contended} first attempts found it taken: its figures are none of a \
+         free lock; run again, and report it if it stays"
     )]
     NotFree {
         /// The lock.
@@ -117,12 +117,26 @@ pub(crate) struct Duel {
 }
 
 impl Duel {
+    /// Whether a process may sleep until the other has released.
+    fn sleeps(&self) -> bool {
+        matches!(self.subject, Subject::Lock(kind) if self.setting.shares_lock() && !kind.spins())
+    }
+
     /// What tells that a process was evicted.
     fn rule(&self) -> Rule {
-        match self.subject {
-            Subject::Lock(kind) if self.setting.shares_lock() && !kind.spins() => Rule::UnlikeFellows,
-            _ => Rule::AnyGap,
-        }
+        if self.sleeps() { Rule::UnlikeFellows } else { Rule::AnyGap }
+    }
+
+    /// Length of a slice. Short, so that neighbours see the same machine and few are hit by an eviction; long beside
+    /// the 20 µs between two clock reads, and beside the 5 to 50 µs of a sleep and a waking.
+    fn slice_ns(&self) -> u64 {
+        if self.sleeps() { 2_000_000 } else { 500_000 }
+    }
+
+    /// Quads of each comparison in one batch, which has fresh processes: 0.5 to 1 s on a quiet machine, and no more
+    /// than twice what brings the pairs that are wanted.
+    fn batch_quads(&self, wanted: u32) -> usize {
+        (if self.sleeps() { 60 } else { 120 }).min(wanted as usize)
     }
 }
 
@@ -155,8 +169,8 @@ impl Fought {
     }
 }
 
-/// Runs batches of one subject, which is to bring `wanted` pairs of each comparison, until they are `enough` or its budget is
-/// spent.
+/// Runs batches of one subject, which is to bring `wanted` pairs of each comparison, until they are `enough` or its
+/// budget is spent.
 ///
 /// # Errors
 /// [`DuelError`]: nothing was measured, or what was measured means nothing.
@@ -172,7 +186,7 @@ pub(crate) fn measure(
     let mut fought = Fought::default();
     let start = Instant::now();
     for number in 0.. {
-        let quads = batch(duel.setting.batch_quads(wanted), seed.wrapping_mul(1_000).wrapping_add(number));
+        let quads = batch(duel.batch_quads(wanted), seed.wrapping_mul(1_000).wrapping_add(number));
         let arena = Arena::new(quads.len()).map_err(|error| DuelError::System("mmap", error))?;
         run_batch(&Batch { duel, orders: &orders, quads: &quads, arena: &arena, rate })?;
         fought.take(collect(duel.setting, duel.rule(), &quads, &arena, rate, number), &arena);
@@ -210,7 +224,6 @@ fn run_batch(batch: &Batch<'_>) -> Result<(), DuelError> {
                 if let Err(message) = &outcome {
                     eprintln!("bench: process {process}: {message}");
                 }
-                // Nothing is dropped: the segment's name is the parent's to remove.
                 std::process::exit(i32::from(outcome.is_err()));
             }
         }
@@ -259,7 +272,8 @@ fn fight_over_step(batch: &Batch<'_>, step: &Step, process: usize, cpu: usize) -
 }
 
 fn run(batch: &Batch<'_>, process: usize, sides: &mut dyn Sides) -> Result<(), String> {
-    let run_queue = RunQueue::open(batch.duel.rule() == Rule::UnlikeFellows);
-    let &Batch { duel: &Duel { setting, .. }, arena, rate, .. } = batch;
-    Runner { arena, rate, process, setting, sides, run_queue, met: 0 }.whole(batch.quads)
+    let &Batch { duel, arena, rate, .. } = batch;
+    let run_queue = RunQueue::open(duel.rule() == Rule::UnlikeFellows);
+    let runner = Runner { arena, rate, process, slice_ns: duel.slice_ns(), sides, run_queue, met: 0 };
+    runner.whole(batch.quads)
 }

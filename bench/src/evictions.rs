@@ -29,10 +29,10 @@ pub(crate) enum Rule {
     /// Nobody sleeps by itself: two clock reads further apart than 50 µs and three times their usual distance in the
     /// slice. The lab's own rule for loops that do not block.
     AnyGap,
-    /// A process may sleep in a wait that is the lock's own doing, for longer than 50 µs, and what C does in it is timed
-    /// by nobody. So a slice is held against its fellows: where its longest distance of two reads, or its time on the run
-    /// queue, is over 50 µs and three times what is usual of both (the median over the batch's slices of that side and
-    /// process). Each waking has some microseconds on the run queue, so what is usual there is not 0.
+    /// A process may sleep in a wait that is the lock's own doing, for longer than 50 µs, and what C does in it is
+    /// timed by nobody. So a slice is held against its fellows: where its longest distance of two reads, or its time on
+    /// the run queue, is over 50 µs and three times what is usual of both (the median over the batch's slices of that
+    /// side and process). Each waking has some microseconds on the run queue, so what is usual there is not 0.
     UnlikeFellows,
 }
 

@@ -1,7 +1,7 @@
 //! The contest over locks: a lock as a worker uses it against the same kind in C.
 #![allow(unsafe_code)]
-// SAFETY of this module: a C lock and its nodes are made before the two processes are forked, each has a seat of its own,
-// and nothing but the loops of `c/locks.c` touches them; both words are looked at as atomics.
+// SAFETY of this module: a C lock and its nodes are made before the two processes are forked, each has a seat of its
+// own, and nothing but the loops of `c/locks.c` touches them; both words are looked at as atomics.
 
 use crate::arena::{Arena, Tally};
 use crate::c_locks::{InC, Loop, Seat, in_c};
@@ -28,8 +28,8 @@ const WORD_AT: u64 = 1024;
 const AREA_BYTES: u64 = 4096;
 
 /// The kinds of a setting: each where each process has a lock of its own, those whose readers share where it reads, and
-/// where two share a lock those that are calls of the C library. `raw-sync`, which waits as `pthread` does, is not contended
-/// again.
+/// where two share a lock those that are calls of the C library. `raw-sync`, which waits as `pthread` does, is not
+/// contended again.
 pub(crate) fn kinds(setting: Setting) -> Vec<LockKind> {
     let is_in = |kind: &LockKind| match setting {
         Setting::Free => true,
@@ -161,8 +161,8 @@ fn kept(name: &'static str, side: &'static str, found: u64, made: u64) -> Result
 
 /// What the lab's sections bump.
 fn lab_word(segment: &Segment) -> &AtomicU64 {
-    // SAFETY: in the area of `AREA_BYTES`, aligned; the mapping lives as long as the segment; compiled code touches it in
-    // whole words.
+    // SAFETY: in the area of `AREA_BYTES`, aligned; the mapping lives as long as the segment; compiled code touches it
+    // in whole words.
     unsafe { &*segment.area().add(WORD_AT as usize).cast::<AtomicU64>() }
 }
 

@@ -1,7 +1,7 @@
 //! One of the two measuring processes: slices in lockstep with the other.
 
 use crate::arena::Arena;
-use crate::contest::{Setting, Side, Sides};
+use crate::contest::{Side, Sides};
 use crate::evictions::Seen;
 use crate::run_queue::RunQueue;
 use crate::schedule::Quad;
@@ -24,8 +24,8 @@ pub(crate) struct Runner<'a> {
     pub(crate) rate: TickRate,
     /// 0 or 1.
     pub(crate) process: usize,
-    /// How long a slice is.
-    pub(crate) setting: Setting,
+    /// Length of a slice.
+    pub(crate) slice_ns: u64,
     /// What runs in it.
     pub(crate) sides: &'a mut dyn Sides,
     /// What is asked around it.
@@ -54,13 +54,13 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Both processes warm up on both sides; meanwhile process 0 sets the passes between two clock reads of each for all.
+    /// Both processes warm up on both sides; meanwhile process 0 sets the passes between two clock reads of each for
+    /// all.
     fn choose_chunks(&mut self) -> Result<(), String> {
         let chunks = &self.arena.control().chunks;
         if self.process == 0 {
-            // Where locks are waited for, a pass may take 10 µs: the first slices must not take for ever.
-            let first = if self.setting.shares_lock() { 8 } else { 1_024 };
-            chunks.iter().for_each(|chunk| chunk.store(first, Ordering::Release));
+            // Where a lock is waited for, a pass may take 10 µs: the first slices must not take for ever.
+            chunks.iter().for_each(|chunk| chunk.store(8, Ordering::Release));
         }
         for _ in 0..5 {
             for side in [Side::Contestant, Side::Reference] {
@@ -106,7 +106,7 @@ impl Runner<'_> {
 
     fn passes(&mut self, side: Side) -> Result<Seen, String> {
         let begin = self.meet();
-        let end = begin + self.rate.ticks(self.setting.slice_ns());
+        let end = begin + self.rate.ticks(self.slice_ns);
         let chunk = self.arena.control().chunks[side as usize].load(Ordering::Acquire);
         while ticks() < begin {}
         self.sides.run(side, chunk)?;

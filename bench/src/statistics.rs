@@ -65,8 +65,8 @@ pub(crate) struct Row {
     pub(crate) ratio: Option<Interval>,
     /// Reference over reference, at the contest's [level](Contest::control_level).
     pub(crate) control: Option<Interval>,
-    /// Share of the lab's acquisitions whose first attempt failed, in both processes and all its slices; `None` where it
-    /// took no lock.
+    /// Share of the lab's acquisitions whose first attempt failed, in both processes and all its slices; `None` where
+    /// it took no lock.
     pub(crate) contended_share: Option<f64>,
     /// The judgement.
     pub(crate) verdict: Verdict,
@@ -120,16 +120,16 @@ fn pairs_kept(setting: Setting, quads: &[KeptQuad]) -> usize {
     count(Comparison::Contest).min(count(Comparison::Control))
 }
 
-/// Whether a duel has brought what its verdict needs: the pairs, and where locks are waited for, whose slices differ more
-/// than any number of pairs foresees, a control that is narrow enough. It looks at the control alone, so that when it
-/// stops says nothing about the contestant.
+/// Whether a duel has brought what its verdict needs: the pairs, enough blocks of them for an interval, and where a
+/// lock is waited for, whose slices differ more than a number of pairs foresees, a control that is narrow enough.
+/// Beyond the number of pairs it looks at the control alone, so that when it stops says nothing about the contestant.
 pub(crate) fn is_enough(duel: &Duel, quads: &[KeptQuad], wanted: u32, seed: u64) -> bool {
-    let is_narrow = || {
-        let regimes = regimes(duel.setting, quads);
-        let control = regimes.first().and_then(|headline| control(duel.contest, headline, seed));
-        control.is_some_and(|control| control.high - control.low < duel.contest.control_width())
-    };
-    pairs_kept(duel.setting, quads) >= wanted as usize && (!duel.setting.shares_lock() || is_narrow())
+    let regimes = regimes(duel.setting, quads);
+    let headline = regimes.first().map_or(&[][..], Vec::as_slice);
+    pairs_kept(duel.setting, quads) >= wanted as usize
+        && control(duel.contest, headline, seed).is_some_and(|control| {
+            !duel.setting.shares_lock() || control.high - control.low < duel.contest.control_width()
+        })
 }
 
 fn control(contest: Contest, quads: &[KeptQuad], seed: u64) -> Option<Interval> {
@@ -152,8 +152,9 @@ fn verdict(contest: Contest, ratio: Option<Interval>, control: Option<Interval>)
     }
 }
 
-/// The quads by regime, the one with most first. Where no line is shared none is transferred, so all quads count together.
-/// Others are left out where the transfer time before and after disagrees, and grouped where sorted times leap.
+/// The quads by regime, the one with most first. Where no line is shared none is transferred, so all quads count
+/// together. Others are left out where the transfer time before and after disagrees, and grouped where sorted times
+/// leap.
 fn regimes(setting: Setting, quads: &[KeptQuad]) -> Vec<Vec<KeptQuad>> {
     if !setting.shares_lines() {
         return vec![quads.to_vec()];

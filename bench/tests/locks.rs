@@ -1,5 +1,5 @@
-//! `bench -- locks` as a user runs it, on two kinds and a few slices. What it finds is the machine's; that it goes through,
-//! with updates counted exactly on both sides, and that its status says what its rows say, is the program's.
+//! `bench -- locks` as a user runs it, on two kinds and a few slices. What it finds is the machine's; that it goes
+//! through, with updates counted exactly on both sides, and that its status says what its rows say, is the program's.
 
 use serde_json::Value;
 use std::process::Command;

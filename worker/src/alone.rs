@@ -10,9 +10,9 @@ use plan::Program;
 use record::{LockTrace, Trace};
 use shm_layout::{Phase, Segment, ticks};
 
-/// One worker's compiled loop on a segment, with all that a worker keeps of its passes: locks and their logs, clock reads
-/// between batches. The window opens when every worker of the program has made its first batch and the warm-up has
-/// passed; what is logged is logged in it.
+/// One worker's compiled loop on a segment, with all that a worker keeps of its passes: locks and their logs, clock
+/// reads between batches. The window opens when every worker of the program has made its first batch and the warm-up
+/// has passed; what is logged is logged in it.
 pub struct LoopOnSegment<'s> {
     compiled: CompiledLoop,
     context: Context<'s>,
@@ -20,8 +20,8 @@ pub struct LoopOnSegment<'s> {
 }
 
 impl<'s> LoopOnSegment<'s> {
-    /// The loop of the program's worker of that index, who is none of its own: this thread, pinned already, plays it, and
-    /// is the only one to do so. `segment` was made for this program. `work_ns_per_turn` is what
+    /// The loop of the program's worker of that index, who is none of its own: this thread, pinned already, plays it,
+    /// and is the only one to do so. `segment` was made for this program. `work_ns_per_turn` is what
     /// [`work_turn_ns`](crate::compile::work_turn_ns) says, or whatever the lengths of `work` are to be divided by.
     ///
     /// # Errors
@@ -41,8 +41,8 @@ impl<'s> LoopOnSegment<'s> {
         Ok(LoopOnSegment { compiled, context, cpu: mine.cpu.0 })
     }
 
-    /// Makes `passes` passes, as a batch between two clock reads; in several where a long wait ends one early, as with a
-    /// worker.
+    /// Makes `passes` passes, as a batch between two clock reads; in several where a long wait ends one early, as with
+    /// a worker.
     ///
     /// # Errors
     /// [`Failure`] where a lock failed, the repetition was given up, or all have left the window.
