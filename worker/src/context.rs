@@ -86,6 +86,7 @@ impl<'s> Context<'s> {
     /// it arrives at the start line, and the last to arrive opens the window.
     pub(crate) fn read(&mut self, now: u64) {
         self.arrive(now);
+        self.note_wait();
         self.locks.look(&self.recorder);
         let was_inside = self.recorder.inside();
         self.recorder.read(now, self.segment.control(), self.segment.slot(self.index), self.workers);
@@ -95,6 +96,7 @@ impl<'s> Context<'s> {
     /// The same from a hook, inside a batch.
     pub(crate) fn read_inside_batch(&mut self, now: u64) {
         self.arrive(now);
+        self.note_wait();
         self.locks.look(&self.recorder);
         let was_inside = self.recorder.inside();
         self.recorder.read_inside_batch(now, self.segment.control(), self.segment.slot(self.index), self.workers);
@@ -123,8 +125,17 @@ impl<'s> Context<'s> {
         self.locks.first_cell().last_pass.set(0);
     }
 
+    /// Notes the wait for a lock that was timed and is not noted yet.
+    pub(crate) fn note_wait(&mut self) {
+        if let Some((lock, wait)) = self.locks.take_unnoted() {
+            self.blocked(wait.start_ticks, wait.start_ticks + wait.ticks);
+            self.locks.log_wait(lock, wait, &self.recorder);
+        }
+    }
+
     /// Notes a blocking that was timed; a long one ends the batch.
     pub(crate) fn blocked(&mut self, start: u64, end: u64) {
+        self.note_wait();
         self.locks.look(&self.recorder);
         self.recorder.blocked(start, end);
         if end - start > self.break_after_ticks {

@@ -38,6 +38,8 @@ pub(crate) struct Locks<'s> {
     states: Vec<Option<LockState<'s>>>,
     /// Their indices.
     used: Vec<usize>,
+    /// A timed wait for a lock that is owned since, until there is time to note it.
+    unnoted: Option<(u32, Wait)>,
 }
 
 /// One lock as this worker uses it, for the whole repetition.
@@ -68,8 +70,8 @@ struct LockState<'s> {
 
 /// How an acquisition came out.
 enum Taken {
-    /// It is owned, after the wait where that was timed.
-    Owned(Acquired, Option<Wait>),
+    /// It is owned.
+    Owned(Acquired),
     /// The time was up first.
     TimedOut,
 }
@@ -82,12 +84,24 @@ impl<'s> Locks<'s> {
         let used: Vec<usize> = (0..program.locks.len()).filter(|&lock| uses(lock)).collect();
         let state = |lock: usize| used.contains(&lock).then(|| LockState::new(segment, program, me, lock));
         let states = (0..program.locks.len()).map(state).collect();
-        Locks { cells: LockCell::row(program.locks.len()), states, used }
+        Locks { cells: LockCell::row(program.locks.len()), states, used, unnoted: None }
     }
 
     /// The first of the row that compiled code is given, which stays where it is as long as this lives.
     pub(crate) fn first_cell(&self) -> &LockCell {
         &self.cells[0]
+    }
+
+    /// The wait that was timed and not noted yet, with its lock.
+    pub(crate) fn take_unnoted(&mut self) -> Option<(u32, Wait)> {
+        self.unnoted.take()
+    }
+
+    /// Enters a timed wait for lock `index`, which is owned since.
+    pub(crate) fn log_wait(&mut self, index: u32, wait: Wait, recorder: &Recorder) {
+        if let Some((state, cell)) = self.get(index) {
+            state.log_wait(cell, wait, recorder);
+        }
     }
 
     fn get(&mut self, lock: u32) -> Option<(&mut LockState<'s>, &LockCell)> {
@@ -224,8 +238,8 @@ impl<'s> LockState<'s> {
         }
     }
 
-    /// Notes an acquisition that compiled code has not counted yet, behind a wait where one was timed.
-    fn note(&mut self, cell: &LockCell, acquired: Acquired, wait: Option<Wait>, recorder: &Recorder) {
+    /// Notes an acquisition that compiled code has not counted yet.
+    fn note(&mut self, cell: &LockCell, acquired: Acquired) {
         if !self.counts {
             return;
         }
@@ -233,7 +247,12 @@ impl<'s> LockState<'s> {
         if acquired.handoff {
             self.note_handoff(cell);
         }
-        let Some(wait) = wait else { return };
+    }
+
+    fn log_wait(&mut self, cell: &LockCell, wait: Wait, recorder: &Recorder) {
+        if !self.counts {
+            return;
+        }
         self.trace.contended += 1;
         if self.trace.waits.len() < self.trace.waits.capacity() {
             self.trace.waits.push(wait);
@@ -241,7 +260,7 @@ impl<'s> LockState<'s> {
             self.trace.waits_lost += 1;
         }
         self.acquired_at(wait.start_ticks + wait.ticks, recorder);
-        self.seen = cell.acquired() + 1;
+        self.seen = cell.acquired();
     }
 
     fn note_handoff(&mut self, cell: &LockCell) {
@@ -283,9 +302,9 @@ pub(crate) fn acquire(
 ) -> bool {
     let first = |state: &mut LockState<'_>| state.lock.settle(shared, told);
     match take(context, index, shared, timeout, first) {
-        Ok(Taken::Owned(acquired, wait)) => {
+        Ok(Taken::Owned(acquired)) => {
             if let Some((state, cell)) = context.locks.get(index) {
-                state.note(cell, acquired, wait, &context.recorder);
+                state.note(cell, acquired);
             }
             true
         }
@@ -314,20 +333,22 @@ fn take<'s>(
     let Some((state, _)) = context.locks.get(index) else { return Err(LockError::NotHeld) };
     slot.set_waits_for(Some(index));
     let taken = match first(state)? {
-        Attempt::Acquired(acquired) => Taken::Owned(acquired, None),
+        Attempt::Acquired(acquired) => Taken::Owned(acquired),
         Attempt::Contended => wait(context, index, shared, timeout)?,
     };
     // Not where it failed: the slot goes on to say what an abandoned wait was for; its owner is asked for.
     slot.set_waits_for(None);
-    if matches!(taken, Taken::Owned(Acquired { owner_died: true, .. }, _)) {
+    if matches!(taken, Taken::Owned(Acquired { owner_died: true, .. })) {
         slot.set_took_over(index);
     }
     Ok(taken)
 }
 
-/// A contended wait, from its begin to its end.
+/// A contended wait, from its begin to its end. Once the lock is owned others may wait for it, so that all that can be
+/// noted later is: at its release, or at the next clock read.
 fn wait(context: &mut Context<'_>, index: u32, shared: bool, timeout: Option<Duration>) -> Result<Taken, LockError> {
     let (segment, timed) = (context.segment, context.timed_locks);
+    context.note_wait();
     let Some((state, cell)) = context.locks.get(index) else { return Err(LockError::NotHeld) };
     let mut effort = Effort::default();
     // The markers lie outside the two clock reads: what a tracer costs there is in its own figures, not in the lab's.
@@ -338,16 +359,16 @@ fn wait(context: &mut Context<'_>, index: u32, shared: bool, timeout: Option<Dur
     let waited = state.wait(shared, timeout, &mut effort, &|| is_aborted(segment));
     let end = if timed { ticks() } else { 0 };
     state.note_effort(effort);
-    let wait = timed.then(|| Wait { start_ticks, ticks: end - start_ticks });
-    if let (Some(_), Ok(Some(_))) = (wait, &waited) {
+    let owned = matches!(waited, Ok(Some(_)));
+    if timed && owned {
         state.owned_at = Some(end);
         cell.by_hook.set(1);
         markers::lock_acquired(state.place);
-    }
-    if timed {
+        context.locks.unnoted = Some((index, Wait { start_ticks, ticks: end - start_ticks }));
+    } else if timed {
         context.blocked(start_ticks, end);
     }
-    Ok(waited?.map_or(Taken::TimedOut, |acquired| Taken::Owned(acquired, wait)))
+    Ok(waited?.map_or(Taken::TimedOut, Taken::Owned))
 }
 
 /// Compiled code has acquired lock `index` exclusively, which it has not counted yet, behind another or as the first.
@@ -381,6 +402,7 @@ pub(crate) fn release(context: &mut Context<'_>, index: u32, shared: bool, told:
             }
             (state.owned_at, state.hold_since) = (None, None);
             state.trace.holds.extend(held);
+            context.note_wait();
             false
         }
         Ok(Released::ReadAgain) => read_again(context, index),
@@ -402,6 +424,7 @@ pub(crate) fn finish_release(context: &mut Context<'_>, index: u32, told: i64) {
 /// Takes a sequence lock again for a reader whose reading was torn. That is part of the same acquisition: it is neither
 /// counted again nor has it a timeout, and its waits are timed as blocking, not logged.
 fn read_again(context: &mut Context<'_>, index: u32) -> bool {
+    context.note_wait();
     let Some((state, cell)) = context.locks.get(index) else { return false };
     cell.by_hook.set(1);
     state.trace.retries += u64::from(state.counts);
@@ -414,6 +437,9 @@ fn read_again(context: &mut Context<'_>, index: u32) -> bool {
     } else {
         take(context, index, true, None, |state| state.lock.try_acquire(true))
     };
+    if let Some((_, wait)) = context.locks.take_unnoted() {
+        context.blocked(wait.start_ticks, wait.start_ticks + wait.ticks);
+    }
     match taken {
         Ok(_) => true,
         Err(error) => {
