@@ -174,22 +174,27 @@ fn arm_of<'r>(run: &'r Run, observation: &Observation) -> &'r ArmSummary {
     run.arms.iter().find(|arm| arm.name == observation.arm).expect("every observation is of an arm")
 }
 
+/// The process's number in its own PID namespace, which is what a run reports; bpftrace's `pid` is that of the first one.
+const OWN_PID: &str = "$numbers = ((struct task_struct *)curtask)->group_leader->thread_pid; \
+                       $own = (struct upid *)((uint64)$numbers + sizeof(struct pid) \
+                       + (uint64)$numbers->level * sizeof(struct upid)); $pid = $own->nr;";
+
 /// What bpftrace runs. A map's keys begin with the process, so that other runs of the same executable do no harm.
 fn program() -> String {
     let marker = |name: &str, filter: &str, action: &str| {
-        format!("usdt:{EXECUTABLE}:contention_lab:{name} {filter} {{ {action} }}\n")
+        format!("usdt:{EXECUTABLE}:contention_lab:{name} {filter} {{ {OWN_PID} {action} }}\n")
     };
     let attached = |name: &str, number: u32| {
         format!("if (@said[{number}] == 0) {{ @said[{number}] = 1; printf(\"{name}\\n\"); }}")
     };
-    let contended = "@contended[pid, arg0, arg1, arg2] = count(); @since[tid, arg0] = nsecs;";
-    let acquired = "@acquired[pid, arg0, arg1, arg2] = count(); $wait = nsecs - @since[tid, arg0]; \
-                    @longest[pid, arg0] = max($wait); @total[pid, arg0] = sum($wait); @waits[arg0] = hist($wait);";
-    let released = "@released[pid, arg0, arg1, arg2] = count();";
+    let contended = "@contended[$pid, arg0, arg1, arg2] = count(); @since[tid, arg0] = nsecs;";
+    let acquired = "@acquired[$pid, arg0, arg1, arg2] = count(); $wait = nsecs - @since[tid, arg0]; \
+                    @longest[$pid, arg0] = max($wait); @total[$pid, arg0] = sum($wait); @waits[arg0] = hist($wait);";
+    let released = "@released[$pid, arg0, arg1, arg2] = count();";
     marker("lock_contended", "", &format!("{contended} {}", attached("lock_contended", 0)))
         + &marker("lock_acquired", "", &format!("{acquired} {}", attached("lock_acquired", 1)))
         + &marker("lock_released", "", &format!("{released} {}", attached("lock_released", 2)))
-        + &marker("lock_contended", "/arg0 == 1/", "@second[pid] = count();")
+        + &marker("lock_contended", "/arg0 == 1/", "@second[$pid] = count();")
         + "interval:s:600 { exit(); }\n" // should nobody be left to end it
 }
 

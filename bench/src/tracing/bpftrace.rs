@@ -107,13 +107,17 @@ impl Drop for Tracer {
     }
 }
 
-/// Waits from `begin` to `end` of one thread, by process. It ends by itself some time, should nobody be left to end it:
+/// Waits from `begin` to `end` of one thread, by process: by its number in its own PID namespace, which is what a run
+/// reports; bpftrace's `pid` is that of the first one. It ends by itself some time, should nobody be left to end it:
 /// a probe that was forgotten slows every program down that uses the library.
 fn program(begin: &str, end: &str) -> String {
     format!(
         "{begin} {{ @since[tid] = nsecs; }}
          {end} /@since[tid]/ {{
-             @waits[pid] = hist(nsecs - @since[tid]); delete(@since[tid]);
+             $numbers = ((struct task_struct *)curtask)->group_leader->thread_pid;
+             $own = (struct upid *)((uint64)$numbers + sizeof(struct pid)
+                 + (uint64)$numbers->level * sizeof(struct upid));
+             @waits[$own->nr] = hist(nsecs - @since[tid]); delete(@since[tid]);
              if (@said == 0) {{ @said = 1; printf(\"{ATTACHED}\\n\"); }}
          }}
          interval:s:600 {{ exit(); }}"
