@@ -1,6 +1,8 @@
-//! Compiles the C side of the comparison at -O2, whatever the profile: it is the yardstick.
+//! Compiles the C side of the comparisons at -O2, whatever the profile: it is the yardstick.
+
+const SOURCES: [&str; 2] = ["c/loops.c", "c/locks.c"];
 
 fn main() {
-    println!("cargo::rerun-if-changed=c/loops.c");
-    cc::Build::new().file("c/loops.c").std("c11").opt_level(2).debug(false).warnings(true).compile("loops");
+    SOURCES.iter().for_each(|source| println!("cargo::rerun-if-changed={source}"));
+    cc::Build::new().files(SOURCES).std("c11").opt_level(2).debug(false).warnings(true).compile("in_c");
 }

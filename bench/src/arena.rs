@@ -4,17 +4,25 @@
 //! |---|---|
 //! | 0 | [`Control`] |
 //! | 4096 | the ball of the transfer probe |
-//! | 8192 | the words under test |
+//! | 8192 | the words under test; or the locks in C, one a process |
+//! | 8192 + 1024 | what the sections of those locks bump |
+//! | 8192 + 2048 | their queue nodes, three a process |
 //! | 12288 .. | records: one for each process and slice; then one transfer time for each quad |
 #![allow(unsafe_code)]
 // SAFETY of this module: the mapping lives as long as the process (it is unmapped on drop by the parent alone, after
 // its children have ended); every word in it is used as an atomic, except the words under test.
 
+use crate::c_locks::Seat;
+use crate::contest::Side;
+use crate::evictions::Seen;
 use std::io;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const PAGE: usize = 4096;
+
+/// Where the word that C's sections bump lies among the words.
+const PROTECTED: usize = 1024;
 
 /// What the two processes meet at.
 #[repr(C, align(128))]
@@ -27,23 +35,33 @@ pub(crate) struct Control {
     pub(crate) slice: AtomicU64,
     /// When it begins, ticks.
     pub(crate) begin: AtomicU64,
-    /// Passes between two clock reads, chosen by process 0.
-    pub(crate) chunk: AtomicU64,
-    /// Counters that counted in process 0 in a contest of counting.
-    pub(crate) counted: AtomicU64,
+    /// Passes between two clock reads, of the contestant and of the reference; chosen by process 0.
+    pub(crate) chunks: [AtomicU64; 2],
+    /// What each process did in the whole batch.
+    pub(crate) tallies: [Tally; 2],
 }
 
-/// What one process did in one slice.
+/// What one process did in a whole batch; written at its end.
+#[repr(C)]
+pub(crate) struct Tally {
+    /// In a contest of counting: counters that counted.
+    pub(crate) counted: AtomicU64,
+    /// Passes that the contestant and the reference made on a lock, warm-up included.
+    pub(crate) made: [AtomicU64; 2],
+    /// Acquisitions that the lab recorded.
+    pub(crate) acquisitions: AtomicU64,
+    /// Those of them whose first attempt failed.
+    pub(crate) contended: AtomicU64,
+}
+
+/// What one process did in one slice: [`Seen`], whose side the schedule tells.
 #[repr(C)]
 pub(crate) struct Record {
-    /// Passes between the first and the last clock read.
-    pub(crate) passes: AtomicU64,
-    /// Ticks between those two.
-    pub(crate) ticks: AtomicU64,
-    /// Longest distance of two neighbouring reads, ticks.
-    pub(crate) longest: AtomicU64,
-    /// Clock reads, the first not counted.
-    pub(crate) chunks: AtomicU64,
+    passes: AtomicU64,
+    ticks: AtomicU64,
+    longest: AtomicU64,
+    chunks: AtomicU64,
+    queued_ns: AtomicU64,
 }
 
 /// The shared mapping.
@@ -96,6 +114,18 @@ impl Arena {
         self.base.as_ptr().wrapping_add(2 * PAGE + offset).cast()
     }
 
+    /// The seat of a process at the C lock of `owner`, with so many turns of work outside the section.
+    pub(crate) fn seat(&self, process: usize, owner: usize, turns: u64) -> Seat {
+        let (lock, nodes) = (self.word(owner * 256), self.word(2048 + owner * 512));
+        Seat::new(process, lock.cast(), nodes.cast(), self.word(PROTECTED), turns)
+    }
+
+    /// What the sections of the C locks bump, one at a time: for the parent when nobody does any more, and for a look
+    /// at how far they are.
+    pub(crate) fn protected(&self) -> &AtomicU64 {
+        self.at(2 * PAGE + PROTECTED)
+    }
+
     pub(crate) fn record(&self, process: usize, slice: usize) -> &Record {
         assert!(slice < self.slices && process < 2);
         self.at(3 * PAGE + (process * self.slices + slice) * size_of::<Record>())
@@ -117,10 +147,18 @@ impl Drop for Arena {
 
 impl Record {
     /// Written once, after the slice; read by the parent after the process has ended.
-    pub(crate) fn set(&self, passes: u64, ticks: u64, longest: u64, chunks: u64) {
-        let words = [(&self.passes, passes), (&self.ticks, ticks), (&self.longest, longest), (&self.chunks, chunks)];
-        for (word, value) in words {
-            word.store(value, Ordering::Relaxed);
-        }
+    pub(crate) fn set(&self, seen: &Seen) {
+        let values = [seen.passes, seen.ticks, seen.longest, seen.chunks, seen.queued_ns];
+        self.words().into_iter().zip(values).for_each(|(word, value)| word.store(value, Ordering::Relaxed));
+    }
+
+    /// What was written, of a slice of that side.
+    pub(crate) fn get(&self, side: Side) -> Seen {
+        let [passes, ticks, longest, chunks, queued_ns] = self.words().map(|word| word.load(Ordering::Relaxed));
+        Seen { side, passes, ticks, longest, chunks, queued_ns }
+    }
+
+    fn words(&self) -> [&AtomicU64; 5] {
+        [&self.passes, &self.ticks, &self.longest, &self.chunks, &self.queued_ns]
     }
 }

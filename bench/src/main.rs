@@ -1,16 +1,28 @@
 //! Side-by-side measurements of the lab's own parts. `cargo run --release -p bench -- loops` compares the compiled loop
-//! with C at -O2, `-- counting` prices the counters: `bench/README.md` says how.
+//! with C at -O2, `-- counting` prices the counters, `-- locks` compares the locks with C: `bench/README.md` says how.
 
 mod arena;
+mod c_locks;
+mod collect;
+mod contest;
 mod duel;
+mod evictions;
+mod locks;
 mod report;
+mod run_queue;
+mod runner;
 mod schedule;
-mod sides;
 mod statistics;
+mod steps;
+mod tracing;
 
 use clap::{Parser, Subcommand};
-use sides::{Contest, Placement, STEPS};
+use contest::{Contest, Setting};
+use duel::{Duel, DuelError, Subject};
+use plan::LockKind;
 use std::process::ExitCode;
+use std::time::Duration;
+use steps::STEPS;
 
 /// Side-by-side measurements of the lab's own parts.
 #[derive(Parser)]
@@ -27,8 +39,25 @@ enum Command {
     /// The compiled loop with a worker's counters counting against the same with them standing still. Exit status as of
     /// `loops`.
     Counting(CountingArguments),
+    /// The locks as a worker uses them against the same kinds in C at -O2, free and contended. Exit status as of `loops`,
+    /// over all rows but those of `tries-first`.
+    Locks(LocksArguments),
     /// How long a worker takes to compile a loop of one step: the first in this process, and the median of 20 more.
     Compile,
+    /// What tracing a mutex from outside costs and shows: untraced, at the lab's markers, at `pthread_mutex_lock`. Needs
+    /// root, bpftrace and a built `coordinator`. Exit status: 0 measured, 1 something was missing or failed.
+    Tracing(TracingArguments),
+}
+
+/// What `tracing` can be told.
+#[derive(clap::Args)]
+struct TracingArguments {
+    /// Print one JSON object in place of the tables.
+    #[arg(long)]
+    json: bool,
+    /// How often each way of watching has its turn.
+    #[arg(long, default_value_t = 6, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    rounds: u32,
 }
 
 /// What every contest can be told.
@@ -37,12 +66,13 @@ struct ContestArguments {
     /// Print one JSON object in place of the table.
     #[arg(long)]
     json: bool,
-    /// Pairs of slices to keep for each step, at least.
-    #[arg(long, default_value_t = 400, value_parser = clap::value_parser!(u32).range(40..=100_000))]
+    /// Pairs of slices to keep for each row, at least.
+    #[arg(long, default_value_t = 400, value_parser = clap::value_parser!(u32).range(8..=100_000))]
     pairs: u32,
-    /// Leave out the packed ones, which are shown for information and judged by nothing.
-    #[arg(long)]
-    padded_only: bool,
+    /// Seconds after which a row is left as it stands; 15, or 30 where both processes take one lock, unless given. A batch
+    /// that was begun is ended.
+    #[arg(long, value_name = "SECONDS")]
+    budget: Option<u64>,
     /// Seed of the slices' order and of the intervals.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -54,6 +84,9 @@ struct LoopsArguments {
     /// Only these steps: load, store, bump, add, cas.
     #[arg(long, value_delimiter = ',', value_parser = clap::builder::PossibleValuesParser::new(STEPS.map(|s| s.name)))]
     only: Vec<String>,
+    /// Leave out the packed ones, which are shown for information and judged by nothing.
+    #[arg(long)]
+    padded_only: bool,
     #[command(flatten)]
     contest: ContestArguments,
 }
@@ -65,30 +98,82 @@ struct CountingArguments {
     #[arg(long, value_delimiter = ',', default_values = ["bump", "add"],
           value_parser = clap::builder::PossibleValuesParser::new(STEPS.map(|s| s.name)))]
     only: Vec<String>,
+    /// Leave out the packed ones, which are shown for information and judged by nothing.
+    #[arg(long)]
+    padded_only: bool,
     #[command(flatten)]
     contest: ContestArguments,
 }
 
+/// What `locks` can be told.
+#[derive(clap::Args)]
+struct LocksArguments {
+    /// Only these kinds.
+    #[arg(long, value_delimiter = ',',
+          value_parser = clap::builder::PossibleValuesParser::new(LockKind::ALL.map(LockKind::name)))]
+    only: Vec<String>,
+    /// Only these settings: free, free-readers, contended, and tries-first, which is for information.
+    #[arg(long, value_delimiter = ',',
+          value_parser = clap::builder::PossibleValuesParser::new(LOCK_SETTINGS.map(Setting::name)))]
+    settings: Vec<String>,
+    #[command(flatten)]
+    contest: ContestArguments,
+}
+
+/// The settings of `locks`, as its table shows them.
+const LOCK_SETTINGS: [Setting; 4] = [Setting::Free, Setting::FreeReaders, Setting::Contended, Setting::TriesFirst];
+
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
-        Command::Loops(told) => {
-            duel::two_cpus().and_then(|cpus| fight(Contest::Loops, &told.only, &told.contest, cpus))
-        }
-        Command::Counting(told) => {
-            duel::two_cpus().and_then(|cpus| fight(Contest::Counting, &told.only, &told.contest, cpus))
-        }
+        Command::Loops(told) => fight(Contest::Loops, &steps(&told.only, told.padded_only), &told.contest),
+        Command::Counting(told) => fight(Contest::Counting, &steps(&told.only, told.padded_only), &told.contest),
+        Command::Locks(told) => fight(Contest::Locks, &locks(&told), &told.contest),
         Command::Compile => Ok(compile()),
+        Command::Tracing(told) => return trace(&told),
     };
     outcome.unwrap_or_else(|error| {
         eprintln!("bench: {error}");
-        ExitCode::from(if matches!(error, duel::DuelError::TooFewCpus(_)) { 4 } else { 1 })
+        ExitCode::from(if matches!(error, DuelError::TooFewCpus(_)) { 4 } else { 1 })
     })
+}
+
+/// Whether it is among those asked for; nothing asked for is all.
+fn is_asked(asked: &[String], name: &str) -> bool {
+    asked.is_empty() || asked.iter().any(|a| a == name)
+}
+
+fn steps(only: &[String], padded_only: bool) -> Vec<(Setting, Subject)> {
+    let settings = [Setting::Padded, Setting::Packed].into_iter().filter(|&s| s == Setting::Padded || !padded_only);
+    let of = |setting| STEPS.iter().filter(|s| is_asked(only, s.name)).map(move |step| (setting, Subject::Step(step)));
+    settings.flat_map(of).collect()
+}
+
+fn locks(told: &LocksArguments) -> Vec<(Setting, Subject)> {
+    let settings = LOCK_SETTINGS.into_iter().filter(|setting| is_asked(&told.settings, setting.name()));
+    let of = |setting| {
+        let kinds = locks::kinds(setting).into_iter().filter(|kind| is_asked(&told.only, kind.name()));
+        kinds.map(move |kind| (setting, Subject::Lock(kind)))
+    };
+    settings.flat_map(of).collect()
+}
+
+fn trace(told: &TracingArguments) -> ExitCode {
+    match tracing::measure(told.rounds) {
+        Ok(report) => {
+            println!("{}", if told.json { report.json() } else { report.text() });
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("bench: {error}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
 fn compile() -> ExitCode {
     let took_ms = || {
         let start = std::time::Instant::now();
-        drop(sides::compile(&STEPS[0]));
+        drop(steps::compile(&STEPS[0]));
         start.elapsed().as_secs_f64() * 1e3
     };
     let first = took_ms();
@@ -98,24 +183,17 @@ fn compile() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn fight(
-    contest: Contest,
-    only: &[String],
-    arguments: &ContestArguments,
-    cpus: [usize; 2],
-) -> Result<ExitCode, duel::DuelError> {
-    let placements: &[Placement] =
-        if arguments.padded_only { &[Placement::Padded] } else { &[Placement::Padded, Placement::Packed] };
+fn fight(contest: Contest, over: &[(Setting, Subject)], arguments: &ContestArguments) -> Result<ExitCode, DuelError> {
+    let cpus = duel::two_cpus()?;
     let (mut rows, mut counted) = (Vec::new(), 0);
-    for &placement in placements {
-        for step in STEPS.iter().filter(|s| only.is_empty() || only.iter().any(|o| o == s.name)) {
-            eprintln!("{} {}: {}", placement.name(), step.name, contest.doing());
-            let enough = |quads: &[_]| statistics::pairs_kept(placement, quads) >= arguments.pairs as usize;
-            let duel = duel::Duel { contest, step, placement, cpus };
-            let fought = duel::measure(&duel, arguments.seed, enough)?;
-            counted = fought.counted;
-            rows.push(statistics::row(contest, step.name, placement, &fought.quads, arguments.pairs, arguments.seed));
-        }
+    for &(setting, subject) in over {
+        eprintln!("{} {}: {}", setting.name(), subject.name(), contest.doing());
+        let budget = arguments.budget.map_or_else(|| setting.budget(), Duration::from_secs);
+        let duel = Duel { contest, setting, subject, cpus, budget };
+        let enough = |quads: &[_]| statistics::is_enough(&duel, quads, arguments.pairs, arguments.seed);
+        let fought = duel::measure(&duel, arguments.pairs, arguments.seed, enough)?;
+        counted = fought.counted;
+        rows.push(statistics::row(&duel, &fought, arguments.pairs, arguments.seed));
     }
     let report = report::Report::new(contest, arguments.seed, cpus, counted, rows);
     let text = if arguments.json { report.json() } else { report.table() };

@@ -1,7 +1,7 @@
 //! Which side runs when: quads of four neighbouring slices, `ABBA` or `BAAB` at random, so that a drift of the machine
 //! weighs on both alike. Every second quad compares the reference with itself.
 
-use crate::sides::Side;
+use crate::contest::Side;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 

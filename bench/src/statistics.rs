@@ -4,9 +4,10 @@
 //! see the same state of the machine and are no independent samples. The median of pair ratios is resampled; the ends
 //! are quantiles of that.
 
-use crate::duel::KeptQuad;
+use crate::collect::KeptQuad;
+use crate::contest::{Contest, Setting};
+use crate::duel::{Duel, Fought};
 use crate::schedule::Comparison;
-use crate::sides::{Contest, Placement};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use serde::Serialize;
@@ -15,11 +16,8 @@ use serde::Serialize;
 const BLOCK_QUADS: usize = 8;
 /// Level of a ratio's interval.
 const RATIO_LEVEL: f64 = 0.95;
-/// Level of a control's interval: five of them hold 1 together in 95 % of sound runs. It is the wider for that, so the
-/// 2 % are harder to keep.
-const CONTROL_LEVEL: f64 = 0.99;
 /// Resamples of a bootstrap.
-const RESAMPLES: usize = 2_000;
+const RESAMPLES: usize = 4_000;
 /// Transfer times further apart than this are different regimes (the lab's rule).
 const REGIME_STEP: f64 = 1.4;
 
@@ -34,7 +32,7 @@ pub(crate) struct Interval {
     pub(crate) high: f64,
 }
 
-/// The judgement on a step.
+/// The judgement on a subject.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Verdict {
@@ -46,13 +44,15 @@ pub(crate) enum Verdict {
     Unresolved,
 }
 
-/// One step in one placement.
+/// One subject in one setting.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Row {
-    /// The step.
-    pub(crate) step: &'static str,
-    /// `padded` or `packed`.
-    pub(crate) placement: &'static str,
+    /// The setting's name.
+    pub(crate) setting: &'static str,
+    /// The step, or the kind of lock.
+    pub(crate) name: &'static str,
+    /// Whether the exit status looks at it.
+    pub(crate) judged: bool,
     /// Pairs of contestant's and reference's slices that counted.
     pub(crate) pairs_kept: usize,
     /// Pairs with an eviction in them, or in another regime.
@@ -63,8 +63,11 @@ pub(crate) struct Row {
     pub(crate) contestant_ns_per_op: f64,
     /// Contestant over reference, 95 %; `None` with too few pairs.
     pub(crate) ratio: Option<Interval>,
-    /// Reference over reference, 99 %.
+    /// Reference over reference, at the contest's [level](Contest::control_level).
     pub(crate) control: Option<Interval>,
+    /// Share of the lab's acquisitions whose first attempt failed, in both processes and all its slices; `None` where
+    /// it took no lock.
+    pub(crate) contended_share: Option<f64>,
     /// The judgement.
     pub(crate) verdict: Verdict,
     /// Median one-way transfer time of the regime these figures are from.
@@ -81,31 +84,28 @@ pub(crate) struct OtherRegime {
     ratio: f64,
 }
 
-/// Judges one step, which needs `wanted` pairs.
-pub(crate) fn row(
-    contest: Contest,
-    step: &'static str,
-    placement: Placement,
-    quads: &[KeptQuad],
-    wanted: u32,
-    seed: u64,
-) -> Row {
-    let regimes = regimes(placement, quads);
+/// Judges what a duel brought, which is to be `wanted` pairs of each comparison.
+pub(crate) fn row(duel: &Duel, fought: &Fought, wanted: u32, seed: u64) -> Row {
+    let &Duel { contest, setting, subject, .. } = duel;
+    let quads = &fought.quads;
+    let regimes = regimes(setting, quads);
     let (headline, others) = regimes.split_first().map_or((&[][..], &[][..]), |(h, o)| (h.as_slice(), o));
     let ratio = interval(headline, Comparison::Contest, RATIO_LEVEL, seed);
-    let control = interval(headline, Comparison::Control, CONTROL_LEVEL, seed ^ 1);
+    let control = control(contest, headline, seed);
     let pairs: Vec<(f64, f64)> = pairs_of(headline, Comparison::Contest).collect();
     let all = quads.iter().filter(|quad| quad.comparison == Comparison::Contest).count() * 2;
-    let enough = pairs_kept(placement, quads) >= wanted as usize;
+    let enough = pairs_kept(setting, quads) >= wanted as usize;
     Row {
-        step,
-        placement: placement.name(),
+        setting: setting.name(),
+        name: subject.name(),
+        judged: setting.is_judged(),
         pairs_kept: pairs.len(),
         pairs_dropped: all - pairs.len(),
         reference_ns_per_op: median(pairs.iter().map(|p| p.1).collect()),
         contestant_ns_per_op: median(pairs.iter().map(|p| p.0).collect()),
         ratio,
         control,
+        contended_share: fought.contended_share(),
         verdict: if enough { verdict(contest, ratio, control) } else { Verdict::Unresolved },
         regime_transfer_ns: median(headline.iter().map(|quad| quad.transfer_ns[0]).collect()),
         other_regimes: others.iter().filter_map(|regime| other(regime)).collect(),
@@ -113,11 +113,27 @@ pub(crate) fn row(
 }
 
 /// Pairs that count so far, of the comparison that has fewer.
-pub(crate) fn pairs_kept(placement: Placement, quads: &[KeptQuad]) -> usize {
-    let regimes = regimes(placement, quads);
+fn pairs_kept(setting: Setting, quads: &[KeptQuad]) -> usize {
+    let regimes = regimes(setting, quads);
     let headline = regimes.first().map_or(&[][..], Vec::as_slice);
     let count = |comparison| pairs_of(headline, comparison).count();
     count(Comparison::Contest).min(count(Comparison::Control))
+}
+
+/// Whether a duel has brought what its verdict needs: the pairs, enough blocks of them for an interval, and where a
+/// lock is waited for, whose slices differ more than a number of pairs foresees, a control that is narrow enough.
+/// Beyond the number of pairs it looks at the control alone, so that when it stops says nothing about the contestant.
+pub(crate) fn is_enough(duel: &Duel, quads: &[KeptQuad], wanted: u32, seed: u64) -> bool {
+    let regimes = regimes(duel.setting, quads);
+    let headline = regimes.first().map_or(&[][..], Vec::as_slice);
+    pairs_kept(duel.setting, quads) >= wanted as usize
+        && control(duel.contest, headline, seed).is_some_and(|control| {
+            !duel.setting.shares_lock() || control.high - control.low < duel.contest.control_width()
+        })
+}
+
+fn control(contest: Contest, quads: &[KeptQuad], seed: u64) -> Option<Interval> {
+    interval(quads, Comparison::Control, contest.control_level(), seed ^ 1)
 }
 
 fn other(regime: &[KeptQuad]) -> Option<OtherRegime> {
@@ -136,10 +152,11 @@ fn verdict(contest: Contest, ratio: Option<Interval>, control: Option<Interval>)
     }
 }
 
-/// The quads by regime, the one with most first. Padded words are not transferred, so all their quads count together.
-/// Packed ones are left out where the transfer time before and after disagrees, and grouped where sorted times leap.
-fn regimes(placement: Placement, quads: &[KeptQuad]) -> Vec<Vec<KeptQuad>> {
-    if placement == Placement::Padded {
+/// The quads by regime, the one with most first. Where no line is shared none is transferred, so all quads count
+/// together. Others are left out where the transfer time before and after disagrees, and grouped where sorted times
+/// leap.
+fn regimes(setting: Setting, quads: &[KeptQuad]) -> Vec<Vec<KeptQuad>> {
+    if !setting.shares_lines() {
         return vec![quads.to_vec()];
     }
     let steady = |quad: &&KeptQuad| {
@@ -186,17 +203,21 @@ fn interval(quads: &[KeptQuad], comparison: Comparison, level: f64, seed: u64) -
 
 /// NaN of nothing.
 fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    match values.len() {
-        0 => f64::NAN,
-        n if n % 2 == 1 => values[n / 2],
-        n => (values[n / 2 - 1] + values[n / 2]) / 2.0,
+    let length = values.len();
+    if length == 0 {
+        return f64::NAN;
     }
+    let (below, &mut middle, _) = values.select_nth_unstable_by(length / 2, f64::total_cmp);
+    let next = below.iter().copied().max_by(f64::total_cmp).filter(|_| length.is_multiple_of(2));
+    next.map_or(middle, |next| (next + middle) / 2.0)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::duel::Subject;
+    use crate::steps::STEPS;
+    use plan::LockKind;
 
     /// 100 quads of each comparison: the contestant takes `factor` times C's time, both with a noise and a drift.
     fn quads(factor: f64, noise: f64, seed: u64) -> Vec<KeptQuad> {
@@ -211,19 +232,48 @@ mod tests {
         (0..100).flat_map(|n| [quad(n, Comparison::Contest), quad(n, Comparison::Control)]).collect()
     }
 
+    /// Judged as the step `add` in that setting.
+    fn judged(contest: Contest, setting: Setting, quads: Vec<KeptQuad>, wanted: u32) -> Row {
+        let subject = Subject::Step(&STEPS[3]);
+        let duel = Duel { contest, setting, subject, cpus: [0, 1], budget: setting.budget() };
+        row(&duel, &Fought { quads, ..Fought::default() }, wanted, 1)
+    }
+
     #[test]
     fn verdicts_follow_the_ratio_and_the_noise() {
-        let judge = |factor, noise| row(Contest::Loops, "add", Placement::Padded, &quads(factor, noise, 5), 200, 1);
+        let padded = |contest, quads, wanted| judged(contest, Setting::Padded, quads, wanted);
+        let judge = |factor, noise| padded(Contest::Loops, quads(factor, noise, 5), 200);
         let even = judge(1.0, 0.02);
         assert_eq!(even.verdict, Verdict::Within);
         assert_eq!((even.pairs_kept, even.pairs_dropped), (200, 0));
         assert_eq!(judge(1.2, 0.02).verdict, Verdict::Over);
         assert_eq!(judge(1.05, 0.02).verdict, Verdict::Unresolved);
-        let counting = |factor| row(Contest::Counting, "add", Placement::Padded, &quads(factor, 0.005, 5), 200, 1);
+        let counting = |factor| padded(Contest::Counting, quads(factor, 0.005, 5), 200);
         assert_eq!((counting(1.0).verdict, counting(1.03).verdict), (Verdict::Within, Verdict::Over));
         assert_eq!(judge(1.0, 1.5).verdict, Verdict::Unresolved);
-        let short = row(Contest::Loops, "add", Placement::Padded, &quads(1.0, 0.02, 5), 201, 1);
+        let locks = [1.05, 1.2].map(|factor| padded(Contest::Locks, quads(factor, 0.05, 5), 200).verdict);
+        assert_eq!(locks, [Verdict::Within, Verdict::Over]);
+        let short = padded(Contest::Loops, quads(1.0, 0.02, 5), 201);
         assert_eq!(short.verdict, Verdict::Unresolved, "one pair too few");
+    }
+
+    #[test]
+    fn a_contended_duel_goes_on_until_its_control_is_narrow() {
+        let enough = |setting, noise, wanted| {
+            let (contest, subject) = (Contest::Locks, Subject::Lock(LockKind::Tas));
+            let duel = Duel { contest, setting, subject, cpus: [0, 1], budget: setting.budget() };
+            is_enough(&duel, &quads(1.0, noise, 5), wanted, 1)
+        };
+        assert!(enough(Setting::Contended, 0.05, 200) && !enough(Setting::Contended, 1.0, 200));
+        assert!(enough(Setting::Free, 0.05, 200) && enough(Setting::Free, 1.0, 200));
+        assert!(!enough(Setting::Contended, 0.05, 201) && !enough(Setting::Free, 0.05, 201));
+    }
+
+    #[test]
+    fn a_median_is_the_middle_or_between_the_two() {
+        assert_eq!(median(vec![3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median(vec![4.0, 1.0, 3.0, 2.0]), 2.5);
+        assert!(median(Vec::new()).is_nan());
     }
 
     #[test]
@@ -243,7 +293,11 @@ mod tests {
             quad.pairs = quad.pairs.map(|pair| pair.map(|(a, b)| (a * 3.0, b)));
         }
         quads[0].transfer_ns = [50.0, 200.0];
-        let row = row(Contest::Loops, "bump", Placement::Packed, &quads, 100, 1);
+        for setting in [Setting::Contended, Setting::TriesFirst] {
+            assert_eq!(judged(Contest::Locks, setting, quads.clone(), 100).pairs_kept, 148);
+        }
+        assert_eq!(judged(Contest::Locks, Setting::Free, quads.clone(), 100).pairs_kept, 200);
+        let row = judged(Contest::Loops, Setting::Packed, quads, 100);
         assert_eq!((row.pairs_kept, row.pairs_dropped), (148, 52));
         assert!((row.ratio.unwrap().median - 1.0).abs() < 0.01);
         assert_eq!(row.other_regimes.len(), 1);
@@ -252,7 +306,7 @@ mod tests {
 
     #[test]
     fn too_few_blocks_have_no_interval() {
-        let row = row(Contest::Loops, "add", Placement::Padded, &quads(1.0, 0.02, 5)[..40], 1, 1);
+        let row = judged(Contest::Loops, Setting::Padded, quads(1.0, 0.02, 5)[..40].to_vec(), 1);
         assert!(row.ratio.is_none());
         assert_eq!(row.verdict, Verdict::Unresolved);
     }

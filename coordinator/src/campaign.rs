@@ -5,6 +5,8 @@ use crate::hold::{HeldArm, Hold};
 use crate::launch::name_of;
 use crate::machine::Machine;
 use crate::repetition::{self, RepetitionError};
+use crate::report::files::WriteError;
+use crate::report::lock_log::LockLog;
 use crate::signals::Signals;
 use analysis::Findings;
 use counters::Orders;
@@ -65,9 +67,10 @@ pub(crate) struct Measured {
 }
 
 /// What has been seen so far.
-#[derive(Default)]
-struct Seen {
+struct Seen<'a> {
     observations: Vec<Observation>,
+    /// Where each wait and hold goes, where someone asked for that.
+    lock_log: Option<&'a mut LockLog>,
     /// Share of time that watching took, by repetition.
     watching: Vec<f64>,
 }
@@ -75,6 +78,8 @@ struct Seen {
 /// Why a campaign ended early.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RunError {
+    #[error("arm `{arm}`, block {block}: {error}")]
+    LockLog { arm: String, block: u32, error: WriteError },
     #[error("arm `{arm}`, block {block}: {error}")]
     Repetition { arm: String, block: u32, error: RepetitionError },
     /// Whatever the repetition died of, this is why.
@@ -101,9 +106,13 @@ impl Campaign<'_> {
     ///
     /// # Errors
     /// Where it ended before any repetition was complete; later, [`Measured::ended_early`] says so.
-    pub(crate) fn measure(&self, watcher: &mut dyn Observer) -> Result<Measured, RunError> {
+    pub(crate) fn measure(
+        &self,
+        watcher: &mut dyn Observer,
+        lock_log: Option<&mut LockLog>,
+    ) -> Result<Measured, RunError> {
         watcher.phase("measuring");
-        let mut seen = Seen::default();
+        let mut seen = Seen { observations: Vec::new(), lock_log, watching: Vec::new() };
         let mut extended = false;
         let (mut blocks, outcome) = match self.plan.measure.repetitions {
             Repetitions::Fixed(blocks) => (blocks, self.blocks(0..blocks, &mut seen, watcher)),
@@ -150,7 +159,7 @@ impl Campaign<'_> {
         })
     }
 
-    fn until_precise(&self, seen: &mut Seen, watcher: &mut dyn Observer) -> (u32, Result<(), RunError>) {
+    fn until_precise(&self, seen: &mut Seen<'_>, watcher: &mut dyn Observer) -> (u32, Result<(), RunError>) {
         let start = Instant::now();
         let mut next_look = AUTO_FIRST_LOOK;
         for block in 0..AUTO_MOST {
@@ -176,15 +185,19 @@ impl Campaign<'_> {
     fn blocks(
         &self,
         blocks: std::ops::Range<u32>,
-        seen: &mut Seen,
+        seen: &mut Seen<'_>,
         watcher: &mut dyn Observer,
     ) -> Result<(), RunError> {
         for block in blocks {
             let mut order: Vec<&Program> = self.programs(block).collect();
-            order.shuffle(&mut SmallRng::seed_from_u64(self.seed.wrapping_add(u64::from(block)).wrapping_mul(GOLDEN)));
+            order.shuffle(&mut SmallRng::seed_from_u64(self.seed_of(block)));
             for program in order {
                 let traces = self.repetition(program, block)?;
                 let observations = analysis::observe(&program.arm, block, program, &traces, self.machine.rate);
+                if let Some(log) = &mut seen.lock_log {
+                    let logged = log.repetition(&program.arm, block, program, &traces, self.machine.rate);
+                    logged.map_err(|error| RunError::LockLog { arm: program.arm.clone(), block, error })?;
+                }
                 watcher.repetition(&observations);
                 seen.watching.extend(analysis::watching_share(&traces));
                 seen.observations.extend(observations);
@@ -193,9 +206,16 @@ impl Campaign<'_> {
         Ok(())
     }
 
+    /// A block's own seed.
+    fn seed_of(&self, block: u32) -> u64 {
+        self.seed.wrapping_add(u64::from(block)).wrapping_mul(GOLDEN)
+    }
+
     fn repetition(&self, program: &Program, block: u32) -> Result<Vec<Trace>, RunError> {
         let node = self.machine.memory_node(program, self.plan.measure.headline_role);
         let held = self.hold.map(|hold| HeldArm { hold, arm: &program.arm, block });
+        // What is drawn (`[any]`, when an open loop's first pass is due) is sampled too, and alike in a block's arms.
+        let program = &Program { seed: self.seed_of(block), ..program.clone() };
         let traces = repetition::run(program, self.orders, self.machine.rate, node, self.signals, held)
             .map_err(|error| self.why(program, block, error))?;
         self.check_passes(program, &traces)?;
@@ -213,7 +233,7 @@ impl Campaign<'_> {
         if lost.is_empty() {
             return RunError::Repetition { arm, block, error };
         }
-        let workers = lost.into_iter().map(name_of).collect::<Vec<_>>().join(", ");
+        let workers = lost.into_iter().map(|worker| name_of(program, worker)).collect::<Vec<_>>().join(", ");
         RunError::CpuTaken { arm, block, workers, limits: Machine::cpu_limits(), error: Box::new(error) }
     }
 

@@ -90,6 +90,9 @@ pub(crate) struct RunOptions {
     /// Show what the model computes beside what was measured, also where the hardware counted
     #[arg(long, conflicts_with = "dry_run")]
     pub(crate) model: bool,
+    /// Leave also locks.csv: each contended wait for a lock and each sampled hold, one by one
+    #[arg(long, conflicts_with = "dry_run")]
+    pub(crate) lock_log: bool,
     /// No progress on standard error
     #[arg(long, short)]
     pub(crate) quiet: bool,

@@ -1,9 +1,9 @@
 //! `run --hold`: workers stand at a gate, and whoever sits at the terminal looks at them before letting them go.
 
-use crate::launch::Child;
+use crate::launch::{Child, Member};
 use nix::errno::Errno;
 use nix::unistd::{Pid, read};
-use shm_layout::Gate;
+use shm_layout::{Gate, Segment};
 use std::cell::Cell;
 use std::io::Write;
 use std::os::fd::BorrowedFd;
@@ -74,22 +74,30 @@ impl Hold {
 }
 
 impl HeldArm<'_> {
-    /// Says on standard error who stands at `gate`.
-    pub(crate) fn announce(&self, gate: Gate, children: &[Child]) {
-        let workers: Vec<(&str, Pid)> = children.iter().map(|child| (child.name.as_str(), child.pid)).collect();
+    /// Says on standard error who stands at `gate`: who has died does not.
+    pub(crate) fn announce(&self, gate: Gate, children: &[Child], segment: &Segment) {
+        let of = |child: &'_ Child, member: &Member| {
+            // Of a process with one thread the two numbers are one.
+            let tid = if child.workers.len() > 1 { segment.slot(member.index).thread() } else { None };
+            (member.name.clone(), child.pid, tid)
+        };
+        let living = children.iter().filter(|child| child.status.is_none());
+        let members = living.flat_map(|child| child.workers.iter().map(move |member| of(child, member)));
+        let workers: Vec<(String, Pid, Option<i32>)> = members.collect();
         // Nobody is left to tell where standard error is closed.
         let _ = std::io::stderr().write_all(announcement(self, gate, &workers).as_bytes());
     }
 }
 
-fn announcement(held: &HeldArm<'_>, gate: Gate, workers: &[(&str, Pid)]) -> String {
+fn announcement(held: &HeldArm<'_>, gate: Gate, workers: &[(String, Pid, Option<i32>)]) -> String {
     let at = match gate {
         Gate::BeforeWarmUp => "before the warm-up",
         Gate::AfterWindow => "after the window",
     };
     let mut text = format!("held {at}: arm `{}`, block {}\n", held.arm, held.block);
-    for (name, pid) in workers {
-        text.push_str(&format!("  {name}: pid {pid}\n"));
+    for (name, pid, tid) in workers {
+        let tid = tid.map_or(String::new(), |tid| format!(", tid {tid}"));
+        text.push_str(&format!("  {name}: pid {pid}{tid}\n"));
     }
     text.push_str("Enter goes on, Ctrl-C ends the run\n");
     text
@@ -134,12 +142,13 @@ mod tests {
     #[test]
     fn an_announcement_names_arm_block_and_every_worker() {
         let held = HeldArm { hold: &Hold::default(), arm: "packed", block: 3 };
+        let worker = |name: &str, pid, tid| (name.to_owned(), Pid::from_raw(pid), tid);
         let workers =
-            [("worker 0 (role `a`, CPU 1)", Pid::from_raw(12)), ("worker 1 (role `b`, CPU 0)", Pid::from_raw(13))];
+            [worker("worker 0 (role `a`, CPU 1)", 12, None), worker("worker 1 (role `b`, CPU 0)", 13, Some(14))];
         assert_eq!(
             announcement(&held, Gate::AfterWindow, &workers),
             "held after the window: arm `packed`, block 3\n  worker 0 (role `a`, CPU 1): pid 12\n  \
-             worker 1 (role `b`, CPU 0): pid 13\nEnter goes on, Ctrl-C ends the run\n"
+             worker 1 (role `b`, CPU 0): pid 13, tid 14\nEnter goes on, Ctrl-C ends the run\n"
         );
         assert!(announcement(&held, Gate::BeforeWarmUp, &[]).starts_with("held before the warm-up: "));
     }

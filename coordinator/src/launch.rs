@@ -27,19 +27,28 @@ const NO_INPUT: &str = "/dev/null";
 /// interrupted (state D in `ps`); that may last for ever, and waiting for it would be a hang.
 const REAP_TIME: Duration = Duration::from_secs(5);
 
-/// A running worker. Dropping one that has not ended kills and reaps it: none outlives its repetition, unless it is in
-/// an uninterruptible call for longer than [`REAP_TIME`].
+/// A running process of workers. Dropping one that has not ended kills and reaps it: none outlives its repetition,
+/// unless it is in an uninterruptible call for longer than [`REAP_TIME`].
 pub(crate) struct Child {
+    /// How messages name it: by its worker, where that is the only one.
     pub(crate) name: String,
-    pub(crate) index: u32,
+    /// Its workers, in order; each is a thread of it.
+    pub(crate) workers: Vec<Member>,
     pub(crate) pid: Pid,
     pub(crate) pidfd: OwnedFd,
     pub(crate) status: Option<WaitStatus>,
-    /// Whether its own loop ends it: then being killed is no failure, and it leaves no trace.
+    /// Whether a loop of its own ends it: then being killed is no failure, and it leaves no trace.
     pub(crate) dies: bool,
 }
 
-/// A worker could not be started.
+/// A worker of a child.
+pub(crate) struct Member {
+    /// Its index over all roles.
+    pub(crate) index: u32,
+    pub(crate) name: String,
+}
+
+/// A process of workers could not be started.
 #[derive(Debug, thiserror::Error)]
 #[error("starting {worker} failed: {errno}: {}", cure(*.errno))]
 pub(crate) struct LaunchError {
@@ -70,8 +79,8 @@ fn missing(exists: impl Fn(&str) -> bool) -> String {
     format!("is the loader there that `file {THIS_EXECUTABLE}` names as its interpreter?")
 }
 
-/// Starts every worker of `program`, in order. From the main thread: the workers' parent-death signal follows the
-/// launching *thread*. On an error those already started are gone again.
+/// Starts every process of `program`, in order. From the main thread: its parent-death signal follows the launching
+/// *thread*. It starts its further threads itself. On an error those already started are gone again.
 pub(crate) fn launch(program: &Program, provision: &Provision) -> Result<Vec<Child>, LaunchError> {
     let environment: Vec<CString> = std::env::vars_os()
         .filter_map(|(mut name, value)| {
@@ -80,12 +89,15 @@ pub(crate) fn launch(program: &Program, provision: &Provision) -> Result<Vec<Chi
             CString::new(name.into_vec()).ok()
         })
         .collect();
-    let mut children = Vec::with_capacity(program.workers.len());
-    for (nth, worker) in program.workers.iter().enumerate() {
-        let name = name_of(worker);
-        match start(worker, nth, provision, &environment) {
+    let mut children = Vec::with_capacity(provision.reports.len());
+    for (number, process) in program.processes().enumerate() {
+        let name = name_of_process(process);
+        match start(number, provision, &environment) {
             Ok((pid, pidfd)) => {
-                children.push(Child { name, index: worker.index.0, pid, pidfd, status: None, dies: worker.dies() })
+                let member = |worker: &WorkerProgram| Member { index: worker.index.0, name: name_of(program, worker) };
+                let workers = process.iter().map(member).collect();
+                let dies = process.iter().any(WorkerProgram::dies);
+                children.push(Child { name, workers, pid, pidfd, status: None, dies })
             }
             Err(errno) => return Err(LaunchError { worker: name, errno }),
         }
@@ -93,20 +105,37 @@ pub(crate) fn launch(program: &Program, provision: &Provision) -> Result<Vec<Chi
     Ok(children)
 }
 
-/// How messages name a worker.
-pub(crate) fn name_of(worker: &WorkerProgram) -> String {
-    format!("worker {} (role `{}`, CPU {})", worker.index, worker.role_name, worker.cpu)
+/// How messages name the worker of that index; `?` where no child has it.
+pub(crate) fn name_among(children: &[Child], index: u32) -> &str {
+    let mut members = children.iter().flat_map(|child| &child.workers);
+    members.find(|member| member.index == index).map_or("?", |member| &member.name)
 }
 
-fn start(
-    worker: &WorkerProgram,
-    nth: usize,
-    provision: &Provision,
-    environment: &[CString],
-) -> Result<(Pid, OwnedFd), Errno> {
+/// How messages name a worker of `program`. Threads and processes are counted from 0, as workers are.
+pub(crate) fn name_of(program: &Program, worker: &WorkerProgram) -> String {
+    let process = program.processes().find(|process| process[0].process == worker.process).unwrap_or_default();
+    let thread = match process.iter().position(|one| one.index == worker.index) {
+        Some(nth) if process.len() > 1 => format!("thread {nth} of process {}, ", worker.process),
+        _ => String::new(),
+    };
+    format!("worker {} (role `{}`, {thread}CPU {})", worker.index, worker.role_name, worker.cpu)
+}
+
+/// How messages name a process as a whole: all its workers are of one role, with indices in a row.
+fn name_of_process(workers: &[WorkerProgram]) -> String {
+    let ([first, ..], [.., last]) = (workers, workers) else { return String::new() };
+    match workers.len() {
+        1 => format!("worker {} (role `{}`, CPU {})", first.index, first.role_name, first.cpu),
+        _ => {
+            format!("process {} (role `{}`, workers {} to {})", first.process, first.role_name, first.index, last.index)
+        }
+    }
+}
+
+fn start(number: usize, provision: &Provision, environment: &[CString]) -> Result<(Pid, OwnedFd), Errno> {
     let arguments = Arguments {
         segment: provision.segment.name().to_owned(),
-        index: worker.index.0,
+        process: number as u32,
         slots: provision.slots,
         parent: std::process::id() as i32,
     };
@@ -118,7 +147,7 @@ fn start(
     actions.add_open(0, NO_INPUT, nix::fcntl::OFlag::O_RDONLY, nix::sys::stat::Mode::empty())?;
     for (fd, number) in [
         (provision.program_fd.as_fd(), PROGRAM_FD),
-        (provision.reports[nth].as_fd(), REPORT_FD),
+        (provision.reports[number].as_fd(), REPORT_FD),
         (provision.ready_write.as_fd(), READY_FD),
         (provision.life_read.as_fd(), LIFE_FD),
     ] {
@@ -150,6 +179,17 @@ fn pidfd_of(pid: Pid) -> Result<OwnedFd, Errno> {
 }
 
 impl Child {
+    /// The indices of its workers.
+    pub(crate) fn indices(&self) -> impl Iterator<Item = u32> {
+        self.workers.iter().map(|member| member.index)
+    }
+
+    /// The name of a worker of it; its own where that is not known.
+    pub(crate) fn name_of(&self, worker: Option<u32>) -> &str {
+        let member = worker.and_then(|index| self.workers.iter().find(|member| member.index == index));
+        member.map_or(&self.name, |member| &member.name)
+    }
+
     /// Whether it has ended, and how; reaps it.
     pub(crate) fn poll_status(&mut self) -> Option<WaitStatus> {
         if self.status.is_none() {
@@ -163,7 +203,7 @@ impl Child {
         self.status
     }
 
-    /// Whether it has ended as its own loop says: killed, as `die` does it.
+    /// Whether it has ended as a loop of its own says: killed, as `die` does it.
     pub(crate) fn died_as_planned(&self) -> bool {
         self.dies && matches!(self.status, Some(WaitStatus::Signaled(_, Signal::SIGKILL, _)))
     }
@@ -215,7 +255,7 @@ mod tests {
         let argv: Vec<CString> = argv.iter().map(|word| CString::new(*word).unwrap()).collect();
         let (actions, attributes) = (PosixSpawnFileActions::init().unwrap(), PosixSpawnAttr::init().unwrap());
         let pid = posix_spawn(argv[0].as_c_str(), &actions, &attributes, &argv, &[] as &[CString]).unwrap();
-        Child { name: "child".into(), index: 0, pid, pidfd: pidfd_of(pid).unwrap(), status: None, dies: false }
+        Child { name: "child".into(), workers: vec![], pid, pidfd: pidfd_of(pid).unwrap(), status: None, dies: false }
     }
 
     #[test]
@@ -231,6 +271,41 @@ mod tests {
         for errno in [Errno::ENOENT, Errno::EPERM, Errno::EIO] {
             assert!(!said(errno).contains("ulimit"), "{}", said(errno));
         }
+    }
+
+    #[test]
+    fn threads_are_named_where_a_process_has_several() {
+        let worker = |index, process| WorkerProgram {
+            index: plan::WorkerIndex(index),
+            role: 0,
+            role_name: "x".into(),
+            cpu: plan::CpuId(index % 2),
+            process,
+            period: None,
+            latency: false,
+            after: plan::Nanos(0),
+            steps: vec![],
+            ops: vec![],
+        };
+        let program = Program {
+            arm: "a".into(),
+            window: plan::Nanos(1),
+            warm_up: plan::Nanos(0),
+            layout: plan::Layout { placed: vec![], bytes: 0 },
+            area_bytes: 0,
+            locks: vec![],
+            regions: vec![],
+            workers: vec![worker(0, 0), worker(1, 1), worker(2, 1), worker(3, 1)],
+            shares_cpu: true,
+            timed_locks: true,
+            seed: 1,
+        };
+        let names: Vec<String> = program.workers.iter().map(|worker| name_of(&program, worker)).collect();
+        assert_eq!(names[0], "worker 0 (role `x`, CPU 0)");
+        assert_eq!(names[1], "worker 1 (role `x`, thread 0 of process 1, CPU 1)");
+        assert_eq!(names[3], "worker 3 (role `x`, thread 2 of process 1, CPU 1)");
+        let processes: Vec<String> = program.processes().map(name_of_process).collect();
+        assert_eq!(processes, [names[0].as_str(), "process 1 (role `x`, workers 1 to 3)"]);
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! The laboratory's command line. A run is one arrow: scenario, plan, program, observations, findings, report; each
 //! stage is one call in [`commands::run`].
 
+mod aftermath;
 mod campaign;
+mod circle;
 mod cli;
 mod collect;
 mod commands;
@@ -22,6 +24,10 @@ mod supervise;
 use clap::Parser;
 use cli::{Cli, Command};
 use std::process::ExitCode;
+
+/// Also the coordinator's; what it is for shows in a worker process with threads.
+#[global_allocator]
+static HEAP: worker::Heap = worker::Heap;
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);

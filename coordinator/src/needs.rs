@@ -25,13 +25,14 @@ pub(crate) fn cpus(bound: &Bound) -> Vec<CpuId> {
 pub(crate) fn of(plan: &Plan, bound: &Bound, selection: &Selection) -> Needs {
     // Workers that share a CPU use no more than that CPU's time.
     let at_once = programs(bound).map(|program| cpus_of(program).collect::<BTreeSet<_>>().len() as u32);
-    let counted = selection.events();
+    let (counted, orders, root) = (selection.events(), selection.orders(), Root::system());
     Needs {
         cpus: cpus(bound),
         workers: at_once.max().unwrap_or(0),
         segment_bytes: programs(bound).filter_map(segment_bytes).max().unwrap_or(0),
         hardware_counts: named_counters(plan).into_iter().any(|name| Events(&counted).by_processor(name)),
-        open_files: open_files(&Root::system(), processes(bound), &selection.orders()),
+        open_files: programs(bound).map(|p| open_files(&root, Crowd::of(p), &orders)).max().unwrap_or(0),
+        threads: programs(bound).map(|program| program.workers.len() as u64).max().unwrap_or(0),
         unplaced: unplaced(bound),
     }
 }
@@ -43,24 +44,32 @@ pub(crate) fn unplaced(bound: &Bound) -> Option<String> {
     if runs { None } else { reasons().or_else(|| Some("the scenario has no variant".to_owned())) }
 }
 
-/// Most workers at once in any arm, each a process.
-fn processes(bound: &Bound) -> u64 {
-    programs(bound).map(|program| program.workers.len() as u64).max().unwrap_or(0)
+/// Who runs at once in one arm.
+#[derive(Copy, Clone, Debug)]
+struct Crowd {
+    processes: u64,
+    /// Threads of the process that has most.
+    threads: u64,
+}
+
+impl Crowd {
+    fn of(program: &Program) -> Crowd {
+        let threads = program.processes().map(|process| process.len() as u64).max();
+        Crowd { processes: program.processes().count() as u64, threads: threads.unwrap_or(0) }
+    }
 }
 
 /// Open files of the process that has most of them: those that this one was started with and hands down, and what a
 /// repetition adds. An event that the kernel then refuses takes none, so there may be fewer.
-fn open_files(root: &Root, workers: u64, orders: &[Orders]) -> u64 {
-    // Requests to end, the segment and its name, the program, two pipes; a worker's report and pidfd.
+fn open_files(root: &Root, Crowd { processes, threads }: Crowd, orders: &[Orders]) -> u64 {
+    // Requests to end, the segment and its name, the program, two pipes; a process's report and pidfd.
     const COORDINATOR: u64 = 8;
-    const OF_EACH_WORKER: u64 = 2;
+    const OF_EACH_PROCESS: u64 = 2;
     // Handed over: the program, the pipes. They begin at a number of their own, and numbers are limited, not files.
     const HIGH: u64 = 5;
-    // Report, both pipes, the lifeline's own end, the segment, the thread's run times, a file being read.
-    const WORKER: u64 = 7;
-    if workers == 0 {
-        return 0;
-    }
+    // Report, both pipes, the lifeline's own end, the segment; each thread's run times, and a file that it reads.
+    const PROCESS: u64 = 5;
+    const OF_EACH_THREAD: u64 = 2;
     let begun_with = host::open_files(root);
     let of_kernel = |events: &mut dyn Iterator<Item = &Event>| {
         let mut distinct: Vec<_> = Vec::new();
@@ -79,9 +88,10 @@ fn open_files(root: &Root, workers: u64, orders: &[Orders]) -> u64 {
         let opens = |event: &&Event| event.is_hardware() && (has_pmu || event.is_beside_the_cores());
         2 * counted(orders).filter(opens).count() as u64
     };
-    let coordinator = begun_with + COORDINATOR + held + OF_EACH_WORKER * workers;
-    let worker = orders.iter().map(|orders| begun_with + WORKER + software(orders) + hardware(orders)).max();
-    coordinator.max(LOWEST_FD as u64 + HIGH + workers).max(worker.unwrap_or(0))
+    let coordinator = begun_with + COORDINATOR + held + OF_EACH_PROCESS * processes;
+    let of_thread = orders.iter().map(|orders| OF_EACH_THREAD + software(orders) + hardware(orders)).max();
+    let process = begun_with + PROCESS + threads * of_thread.unwrap_or(OF_EACH_THREAD);
+    coordinator.max(LOWEST_FD as u64 + HIGH + processes).max(process)
 }
 
 fn counted(orders: &Orders) -> impl Iterator<Item = &Event> {
@@ -163,7 +173,7 @@ loop = ["bump hits[me]"]
     #[test]
     fn the_largest_of_all_arms_counts() {
         let needs = needs(SCENARIO);
-        assert_eq!((needs.cpus, needs.workers), (vec![CpuId(1), CpuId(3)], 2));
+        assert_eq!((needs.cpus, needs.workers, needs.threads), (vec![CpuId(1), CpuId(3)], 2, 2));
         assert_eq!(needs.segment_bytes, 3 * 4096, "control block and slots, and two pages of fields");
         assert!(!needs.hardware_counts);
     }
@@ -173,7 +183,7 @@ loop = ["bump hits[me]"]
         let shared = SCENARIO
             .replace("cpus = [1, 3]", "cpus = [1, 1]\n")
             .replace("title = \"t\"", "title = \"t\"\noversubscribe = true");
-        assert_eq!(needs(&shared).workers, 1);
+        assert_eq!((needs(&shared).workers, needs(&shared).threads), (1, 2));
     }
 
     #[test]
@@ -186,18 +196,22 @@ loop = ["bump hits[me]"]
     }
 
     #[test]
-    fn each_worker_and_each_event_takes_its_descriptors() {
+    fn each_process_thread_and_event_takes_its_descriptors() {
         let folder = tempfile::tempdir().unwrap();
         let orders = |events: &str| {
             let events = plan::EventSpec::list(events).unwrap();
             Selection::choose(&Root::at(folder.path()), &[CpuId(0)], &events).unwrap().orders()
         };
-        let files = |workers, events| open_files(&Root::at(folder.path()), workers, &orders(events));
+        let crowd = |processes, threads| Crowd { processes, threads };
+        let of = |crowd, events| open_files(&Root::at(folder.path()), crowd, &orders(events));
+        let files = |processes, events| of(crowd(processes, 1), events);
         let (few, more) = ("cs", "cs,faults,task-clock,cpu-clock,major-faults,minor-faults,emulation-faults");
         assert_eq!(files(12, few) - files(11, few), 2, "a report and a pidfd");
         assert!(files(40, more) > files(40, few), "events are held by the coordinator");
         assert!(files(1, few) >= 22, "handed over from number 16 on");
-        assert_eq!(files(0, more), 0, "no arm, no repetition");
+        let each_thread = |events| of(crowd(1, 12), events) - of(crowd(1, 11), events);
+        assert!(each_thread(few) > 2, "its run times, a file that it reads, and its events");
+        assert!(each_thread(more) > each_thread(few), "each thread counts for itself");
     }
 
     #[test]

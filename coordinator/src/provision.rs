@@ -23,7 +23,7 @@ pub(crate) struct Provision {
     pub(crate) segment: Segment,
     pub(crate) slots: u32,
     pub(crate) program_fd: OwnedFd,
-    /// One a worker, in the Program's order.
+    /// One a process, in the Program's order.
     pub(crate) reports: Vec<File>,
     /// Workers write one byte each when they have attached.
     pub(crate) ready_read: OwnedFd,
@@ -42,6 +42,11 @@ pub(crate) enum ProvisionError {
     System(&'static str, io::Error),
 }
 
+/// How many slots a segment for `program` has: workers keep their indices in an arm that leaves some of them out.
+pub(crate) fn slots(program: &Program) -> u32 {
+    program.workers.iter().map(|w| w.index.0 + 1).max().unwrap_or(0)
+}
+
 /// Makes everything for one repetition of `program`, whose workers count what `orders` say, its memory on `node` where one is given.
 pub(crate) fn provision(
     program: &Program,
@@ -52,7 +57,7 @@ pub(crate) fn provision(
     let system = |call| move |error: io::Error| ProvisionError::System(call, error);
     let errno = |call| move |error: Errno| ProvisionError::System(call, error.into());
     let handover = Handover::new(program, orders).map_err(system("making the sealed program"))?;
-    let slots = program.workers.iter().map(|w| w.index.0 + 1).max().unwrap_or(0);
+    let slots = slots(program);
     let spec = SegmentSpec { program, encoded_program: &handover.encoded, slots, rate, node };
     let segment = Segment::create(&spec)?;
     let pipe = || {
@@ -68,7 +73,7 @@ pub(crate) fn provision(
     Ok(Provision {
         slots,
         program_fd: high(handover.memfd)?,
-        reports: program.workers.iter().map(report).collect::<Result<_, _>>()?,
+        reports: program.processes().map(report).collect::<Result<_, _>>()?,
         segment,
         ready_read,
         ready_write,

@@ -1,6 +1,6 @@
 //! One repetition: a set of fresh processes over a fresh segment, from nothing to their traces.
 
-use crate::collect::{self, Collected};
+use crate::collect::{self, Collected, Failed};
 use crate::hold::HeldArm;
 use crate::launch::{self, Child, LaunchError};
 use crate::provision::{self, Provision, ProvisionError};
@@ -60,23 +60,23 @@ pub(crate) fn run(
     let mut children = launch::launch(program, &provision)?;
     match supervise::supervise(program, &mut provision, &mut children, signals, held) {
         Ok(()) => traces(program, &mut provision, &children),
-        Err(stop) => Err(explain(stop, program, &mut provision, children)),
+        Err(stop) => Err(explain(stop, &mut provision, children)),
     }
 }
 
 fn traces(program: &Program, provision: &mut Provision, children: &[Child]) -> Result<Vec<Trace>, RepetitionError> {
     match collect::collect(provision, children) {
         Collected::Traces(traces) => Ok(traces),
-        Collected::Failed(nth, failure) => Err(worker_error(&children[nth], failure)),
+        Collected::Failed(failed) => Err(worker_error(children, failed)),
         Collected::Missing(nth) => Err(RepetitionError::Ended {
             worker: children[nth].name.clone(),
             how: "left no report".into(),
-            state: supervise::state_of(program, &provision.segment, children[nth].index),
+            state: supervise::state_of(program, &provision.segment, &children[nth]),
         }),
     }
 }
 
-fn explain(stop: Stop, program: &Program, provision: &mut Provision, mut children: Vec<Child>) -> RepetitionError {
+fn explain(stop: Stop, provision: &mut Provision, mut children: Vec<Child>) -> RepetitionError {
     // All have been told to leave or killed: reaped here, so that every report is whole.
     if let Some(stays) = children.iter_mut().find_map(|child| (!child.reap()).then_some(child)) {
         return RepetitionError::Unkillable { worker: stays.name.clone(), pid: stays.pid };
@@ -85,17 +85,14 @@ fn explain(stop: Stop, program: &Program, provision: &mut Provision, mut childre
         Stop::Interrupted => RepetitionError::Interrupted,
         Stop::Stuck(who) => RepetitionError::Stuck(who),
         Stop::Orphaned(what) => RepetitionError::Orphaned(what),
-        Stop::Ended { nth, how } => match collect::failure_of(provision, &children) {
-            Some((nth, failure)) => worker_error(&children[nth], failure),
-            None => {
-                let Child { name, index, .. } = &children[nth];
-                let state = supervise::state_of(program, &provision.segment, *index);
-                RepetitionError::Ended { worker: name.clone(), how, state }
-            }
+        Stop::Ended { nth, how, state, .. } => match collect::failure_of(provision, &children) {
+            Some(failed) => worker_error(&children, failed),
+            None => RepetitionError::Ended { worker: children[nth].name.clone(), how, state },
         },
     }
 }
 
-fn worker_error(child: &Child, failure: worker::Failure) -> RepetitionError {
-    RepetitionError::Worker { worker: child.name.clone(), what: failure.what, cure: failure.cure }
+fn worker_error(children: &[Child], Failed { nth, worker, failure }: Failed) -> RepetitionError {
+    let worker = children[nth].name_of(worker).to_owned();
+    RepetitionError::Worker { worker, what: failure.what, cure: failure.cure }
 }

@@ -1,16 +1,19 @@
 //! Watching one repetition: until all have attached, have come to a gate, have ended, or until something says stop. In
 //! the window this sleeps on pidfds and does nothing else: on two CPUs, more would evict a worker.
 
+use crate::aftermath::{self, Legacy};
+use crate::circle;
 use crate::hold::{GATES, HeldArm, Input};
-use crate::launch::Child;
+use crate::launch::{Child, Member, name_among};
 use crate::provision::Provision;
 use crate::signals::Signals;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::Signal;
 use nix::sys::wait::WaitStatus;
 use nix::unistd::read;
 use plan::{Program, WorkerProgram};
-use shm_layout::Segment;
+use shm_layout::{Segment, WorkerState};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
@@ -24,20 +27,29 @@ const SLACK: Duration = Duration::from_secs(10);
 const MOST_NAMED: usize = 4;
 /// What workers get to leave by themselves when the repetition is given up, before they are killed.
 const LEAVE_TIME: Duration = Duration::from_millis(300);
-/// After an owner died: what the others get to run into its lock, so that they can be named.
-const ORPHAN_TIME: Duration = Duration::from_millis(500);
+/// From the release until it is first asked why not all have ended, beyond the same; and from then on again.
+const LATE_TIME: Duration = Duration::from_secs(1);
+/// A circle of waiting workers that is seen twice, so far apart, stands: whoever was just handed a lock has said so.
+const CIRCLE_TIME: Duration = Duration::from_millis(100);
+/// Who waits for a mutex may be aborted for its owner's death, and be gone before that owner: so long one is awaited that
+/// died otherwise.
+const CAUSE_TIME: Duration = Duration::from_millis(100);
 
 /// Why a repetition ended early.
 #[derive(Debug)]
 pub(crate) enum Stop {
     /// A request to end.
     Interrupted,
-    /// A worker ended before its time: its position in the Program.
+    /// A process ended before its time: its position in the Program.
     Ended {
         /// Position.
         nth: usize,
         /// How it ended.
         how: String,
+        /// How far it had come, what it held and waited for, and what became of that.
+        state: String,
+        /// Whether the others wait for what nobody can get any more.
+        lost: bool,
     },
     /// The deadline passed: who was where.
     Stuck(String),
@@ -55,9 +67,14 @@ pub(crate) fn supervise(
     held: Option<HeldArm<'_>>,
 ) -> Result<(), Stop> {
     let outcome = Watch { program, provision, children, signals, departed: 0 }.watch(held);
-    if outcome.is_err() {
+    if let Err(stop) = &outcome {
         provision.segment.control().abort();
-        let deadline = Instant::now() + LEAVE_TIME;
+        // Who waits in a call of the C library for a lock that is lost cannot leave, and has nothing to say.
+        let leave_time = match stop {
+            Stop::Orphaned(_) | Stop::Ended { lost: true, .. } => Duration::ZERO,
+            _ => LEAVE_TIME,
+        };
+        let deadline = Instant::now() + leave_time;
         while children.iter_mut().any(|c| c.poll_status().is_none()) && Instant::now() < deadline {
             wait_for_change(children, None, None, Some(deadline));
         }
@@ -72,7 +89,7 @@ struct Watch<'a> {
     provision: &'a mut Provision,
     children: &'a mut [Child],
     signals: &'a Signals,
-    /// Workers that died as planned, so far.
+    /// Processes that died as planned, so far.
     departed: usize,
 }
 
@@ -90,14 +107,20 @@ impl Watch<'_> {
         let mut deadline = self.within(lengths + SLACK);
         for (held, gate) in held.iter().flat_map(|held| GATES.map(|gate| (held, gate))) {
             self.all_say_so(deadline)?;
-            held.announce(gate, self.children);
+            held.announce(gate, self.children, &self.provision.segment);
             self.wait_for_line(held)?;
             self.provision.segment.control().open_gate(gate);
             deadline = self.within(lengths + SLACK);
         }
-        while self.children.iter_mut().any(|c| c.poll_status().is_none()) {
-            wait_for_change(self.children, Some(self.signals), None, Some(deadline));
+        let mut late = self.within(lengths + LATE_TIME);
+        // Who has ended is looked up in `check` alone: an end that was seen elsewhere would wake nobody.
+        while self.children.iter().any(|child| child.status.is_none()) {
+            wait_for_change(self.children, Some(self.signals), None, Some(deadline.min(late)));
             self.check(Some(deadline))?;
+            if Instant::now() >= late {
+                self.check_circle()?;
+                late = Instant::now() + LATE_TIME;
+            }
         }
         self.check(None)
     }
@@ -107,10 +130,10 @@ impl Watch<'_> {
         Instant::now() + time * self.program.workers_a_cpu()
     }
 
-    /// Waits until each worker has written its byte: that it has attached, or stands at a gate.
+    /// Waits until each worker has written its byte: that it has attached, or stands at a gate. Not for the dead.
     fn all_say_so(&mut self, deadline: Instant) -> Result<(), Stop> {
         let mut said = 0;
-        while said < self.children.len() {
+        while said + self.silent() < self.program.workers.len() {
             let mut bytes = [0u8; 64];
             let ready = self.provision.ready_read.as_fd();
             let readable = wait_for_change(self.children, Some(self.signals), Some(ready), Some(deadline));
@@ -120,6 +143,12 @@ impl Watch<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Workers that died as planned before they came to a gate.
+    fn silent(&self) -> usize {
+        let dead = self.children.iter().filter(|child| child.died_as_planned()).flat_map(Child::indices);
+        dead.filter(|worker| self.provision.segment.slot(*worker).state() != WorkerState::Held).count()
     }
 
     /// Waits for a line, as long as it takes: nobody runs, and no deadline holds.
@@ -138,9 +167,15 @@ impl Watch<'_> {
 
     /// Whether anything says stop, the deadline last.
     fn check(&mut self, deadline: Option<Instant>) -> Result<(), Stop> {
+        self.children.iter_mut().for_each(|child| _ = child.poll_status());
         // First: a death that was planned may be why another worker ended.
         self.note_departures()?;
-        check(self.children, self.signals)?;
+        if self.signals.pending() {
+            return Err(Stop::Interrupted);
+        }
+        if let Some(first) = failed(self.children) {
+            return Err(self.ended(first).unwrap_or_else(|stop| stop));
+        }
         match deadline {
             Some(deadline) if Instant::now() >= deadline => {
                 Err(Stop::Stuck(describe(self.program, &self.provision.segment, self.children)))
@@ -148,59 +183,98 @@ impl Watch<'_> {
             _ => Ok(()),
         }
     }
+
+    /// Ends a repetition that nothing else can: workers that wait for each other.
+    fn check_circle(&mut self) -> Result<(), Stop> {
+        let find = |watch: &mut Watch<'_>| circle::find(watch.program, &watch.provision.segment, watch.children);
+        let Some(first) = find(self) else { return Ok(()) };
+        pause(self.children, self.signals, Instant::now() + CIRCLE_TIME)?;
+        match find(self).filter(|again| *again == first) {
+            Some(circle) => Err(Stop::Stuck(circle.words(self.program, self.children))),
+            None => Ok(()),
+        }
+    }
 }
 
 impl Watch<'_> {
-    /// A worker that died as planned never leaves the window by itself: it is counted as having left. If it held a lock
-    /// that only its owner can give back, the run is over.
+    /// Workers of a process that died as planned never leave the window by themselves: those that had not yet are
+    /// counted as having left. If one held a lock that only its owner can give back, the run is over.
     fn note_departures(&mut self) -> Result<(), Stop> {
-        let has_died = |c: &mut Child| {
-            c.poll_status();
-            c.died_as_planned().then_some(c.index)
-        };
-        let died: Vec<u32> = self.children.iter_mut().filter_map(has_died).collect();
-        let control = self.provision.segment.control();
-        for _ in self.departed..died.len() {
-            control.arrive_left(self.program.workers.len() as u32);
-        }
-        if died.len() > self.departed {
-            self.departed = died.len();
+        let died = || self.children.iter().filter(|child| child.died_as_planned());
+        let count = died().count();
+        if count > self.departed {
+            self.departed = count;
+            self.leave_for_the_dead();
+            let died: Vec<u32> = died().flat_map(Child::indices).collect();
             let locks = &self.program.locks;
-            let lost = |index: &u32| locks.get(*index as usize).is_some_and(|lock| !lock.kind.is_robust());
-            let orphan =
-                |owner: &u32| Some((*owner, self.provision.segment.slot(*owner).holds().into_iter().find(lost)?));
-            if let Some((owner, lock)) = died.iter().find_map(orphan) {
-                return self.orphaned(owner, lock);
+            let is_lost = |lock: &u32| locks.get(*lock as usize).is_some_and(|lock| !lock.kind.is_robust());
+            if died.iter().any(|owner| self.provision.segment.holds(*owner).iter().any(is_lost)) {
+                let lost = self.legacies(&died)?.into_iter().find(|legacy| legacy.lost);
+                return lost.map_or(Ok(()), |lost| Err(self.orphaned(&lost)));
             }
         }
         Ok(())
     }
 
-    fn orphaned(&mut self, owner: u32, lock: u32) -> Result<(), Stop> {
-        let deadline = Instant::now() + ORPHAN_TIME;
-        while Instant::now() < deadline {
-            wait_for_change(self.children, Some(self.signals), None, Some(deadline));
-            if self.signals.pending() {
-                return Err(Stop::Interrupted);
+    /// What became of the locks of workers that have died.
+    fn legacies(&mut self, dead: &[u32]) -> Result<Vec<Legacy>, Stop> {
+        let Watch { program, provision, children, signals, .. } = self;
+        aftermath::look(program, &provision.segment, children, dead, |children, until| pause(children, signals, until))
+    }
+
+    /// Arrives at the window's end for each worker that will not, once.
+    fn leave_for_the_dead(&self) {
+        let segment = &self.provision.segment;
+        for worker in self.children.iter().filter(|child| child.died_as_planned()).flat_map(Child::indices) {
+            if segment.slot(worker).state() == WorkerState::Running {
+                segment.slot(worker).set_state(WorkerState::Left);
+                segment.control().arrive_left(self.program.workers.len() as u32);
             }
         }
-        let named = |index: u32| self.children.iter().find(|c| c.index == index).map_or("?", |c| c.name.as_str());
-        // Also those that ended meanwhile: glibc aborts who waits for a priority-inheriting mutex whose owner died.
-        let waits = |c: &&Child| !c.died_as_planned() && self.provision.segment.slot(c.index).waits_for() == Some(lock);
-        let waiters: Vec<&str> = self.children.iter().filter(waits).map(|c| c.name.as_str()).collect();
-        let placed = &self.program.locks[lock as usize];
-        Err(Stop::Orphaned(format!(
-            "{} died holding lock `{}` of kind {}, which nobody can take over; {}: use `kind = \"pthread-robust\"`, \
-             whose next owner is told and goes on",
-            named(owner),
-            placed.name,
-            placed.kind.name(),
-            match waiters.is_empty() {
-                true => "nobody was waiting for it yet".to_owned(),
-                false => format!("waiting for it: {}", waiters.join(", ")),
-            }
-        )))
     }
+
+    fn orphaned(&self, lost: &Legacy) -> Stop {
+        let named = name_among(self.children, lost.dead);
+        Stop::Orphaned(format!(
+            "{named} died {}: use `kind = \"pthread-robust\"`, whose next owner is told and goes on",
+            lost.words
+        ))
+    }
+
+    /// A worker has ended that was not to, as seen `first`: which one is the cause, and what became of what it held.
+    ///
+    /// # Errors
+    /// What says stop for another reason meanwhile.
+    fn ended(&mut self, first: (usize, WaitStatus)) -> Result<Stop, Stop> {
+        let aborted = |status: WaitStatus| matches!(status, WaitStatus::Signaled(_, Signal::SIGABRT, _));
+        let deadline = Instant::now() + CAUSE_TIME;
+        while failed(self.children).is_some_and(|(_, status)| aborted(status)) && Instant::now() < deadline {
+            pause(self.children, self.signals, deadline)?;
+            self.note_departures()?;
+        }
+        let (nth, status) = failed(self.children).unwrap_or(first);
+        let dead: Vec<u32> = self.children[nth].indices().collect();
+        let legacies = self.legacies(&dead)?;
+        let lost = legacies.iter().any(|legacy| legacy.lost);
+        let states: Vec<String> = dead
+            .iter()
+            .map(|index| {
+                let mut parts = vec![self.provision.segment.slot(*index).state().words().to_owned()];
+                parts.extend(legacies.iter().filter(|of| of.dead == *index).map(|legacy| legacy.words.clone()));
+                parts.join(", ")
+            })
+            .collect();
+        Ok(Stop::Ended { nth, how: words(status), state: of_each(&dead, states), lost })
+    }
+}
+
+/// Passes the time until then, and notes who ends; a signal to the run ends it at once.
+fn pause(children: &mut [Child], signals: &Signals, until: Instant) -> Result<(), Stop> {
+    wait_for_change(children, Some(signals), None, Some(until));
+    for child in children {
+        child.poll_status();
+    }
+    if signals.pending() { Err(Stop::Interrupted) } else { Ok(()) }
 }
 
 /// Sleeps until a living child ends, a signal comes, `input` has bytes or ends (then true), or the deadline passes.
@@ -230,21 +304,33 @@ fn wait_for_change(
     }
 }
 
-/// Whether anything says stop. A worker that failed by itself is named before one that only left with it.
-fn check(children: &mut [Child], signals: &Signals) -> Result<(), Stop> {
-    if signals.pending() {
-        return Err(Stop::Interrupted);
+/// The worker that ended and was not to, by its position: of several the one that is most likely the cause. One that was
+/// killed comes before one that glibc aborted, as it does to those who wait for some mutexes of the dead, and both before
+/// one that failed by itself, which has left word of it.
+fn failed(children: &mut [Child]) -> Option<(usize, WaitStatus)> {
+    let ended = children.iter_mut().enumerate().filter_map(|(nth, c)| Some((nth, c.poll_status()?)));
+    let ended: Vec<(usize, WaitStatus)> = ended.collect();
+    let rank = |status: &WaitStatus| match status {
+        WaitStatus::Exited(_, 0) => None,
+        WaitStatus::Signaled(_, Signal::SIGABRT, _) => Some(1),
+        WaitStatus::Signaled(..) => Some(0),
+        _ => Some(2),
+    };
+    let unplanned = ended.into_iter().filter(|(nth, _)| !children[*nth].died_as_planned());
+    let ranked = unplanned.filter_map(|(nth, status)| Some((rank(&status)?, nth, status)));
+    ranked.min_by_key(|(rank, nth, _)| (*rank, *nth)).map(|(_, nth, status)| (nth, status))
+}
+
+/// What is said of each worker of a process, to follow "while".
+fn of_each(workers: &[u32], said: Vec<String>) -> String {
+    if workers.len() == 1 {
+        return said.join("");
     }
-    let ended: Vec<(usize, WaitStatus)> =
-        children.iter_mut().enumerate().filter_map(|(nth, c)| Some((nth, c.poll_status()?))).collect();
-    let ended: Vec<(usize, WaitStatus)> =
-        ended.into_iter().filter(|(nth, _)| !children[*nth].died_as_planned()).collect();
-    let killed = ended.iter().find(|(_, status)| matches!(status, WaitStatus::Signaled(..)));
-    let failed = ended.iter().find(|(_, status)| !matches!(status, WaitStatus::Exited(_, 0)));
-    match killed.or(failed) {
-        Some(&(nth, status)) => Err(Stop::Ended { nth, how: words(status) }),
-        None => Ok(()),
-    }
+    let more = workers.len().saturating_sub(MOST_NAMED);
+    let named = workers.iter().zip(said).take(MOST_NAMED);
+    let named: Vec<String> = named.map(|(worker, state)| format!("worker {worker} was {state}")).collect();
+    let more = if more > 0 { format!(" and {more} more were with them") } else { String::new() };
+    format!("{}{more}", named.join("; "))
 }
 
 fn words(status: WaitStatus) -> String {
@@ -257,11 +343,10 @@ fn words(status: WaitStatus) -> String {
 
 /// What each living worker was doing.
 fn describe(program: &Program, segment: &Segment, children: &mut [Child]) -> String {
-    let living = children.iter_mut().filter_map(|child| match child.poll_status() {
-        None => Some(format!("{} was {}", child.name, state_of(program, segment, child.index))),
-        Some(_) => None,
-    });
-    let living: Vec<String> = living.collect();
+    children.iter_mut().for_each(|child| _ = child.poll_status());
+    let members = children.iter().filter(|child| child.status.is_none()).flat_map(|child| &child.workers);
+    let said = |member: &Member| format!("{} was {}", member.name, state_of_worker(program, segment, member.index));
+    let living: Vec<String> = members.map(said).collect();
     let more = living.len().saturating_sub(MOST_NAMED);
     let named = living[..living.len() - more].join("; ");
     let why = match program.locks.is_empty() && !program.workers.iter().any(WorkerProgram::can_block) {
@@ -276,12 +361,18 @@ fn describe(program: &Program, segment: &Segment, children: &mut [Child]) -> Str
     }
 }
 
+/// Where the workers of a process stood, to follow "while".
+pub(crate) fn state_of(program: &Program, segment: &Segment, child: &Child) -> String {
+    let workers: Vec<u32> = child.indices().collect();
+    of_each(&workers, workers.iter().map(|worker| state_of_worker(program, segment, *worker)).collect())
+}
+
 /// Where a worker stood, and which locks it held or waited for, from its slot.
-pub(crate) fn state_of(program: &Program, segment: &Segment, worker: u32) -> String {
+fn state_of_worker(program: &Program, segment: &Segment, worker: u32) -> String {
     let slot = segment.slot(worker);
     let lock = |index: u32| program.locks.get(index as usize).map_or("?".to_owned(), |lock| format!("`{}`", lock.name));
     let mut text = slot.state().words().to_owned();
-    let holds: Vec<String> = slot.holds().into_iter().map(lock).collect();
+    let holds: Vec<String> = segment.holds(worker).into_iter().map(lock).collect();
     if !holds.is_empty() {
         text.push_str(&format!(", holding lock {}", holds.join(", ")));
     }

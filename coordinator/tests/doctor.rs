@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// Checks that every machine gets, in the order of the screen; the counting and hardware ones come before them.
-const NAMES: [&str; 20] = [
+const NAMES: [&str; 21] = [
     "other_processes",
     "kernel_threads",
     "interrupts",
@@ -29,6 +29,7 @@ const NAMES: [&str; 20] = [
     "cgroup_quota",
     "cpuset",
     "open_files",
+    "threads",
     "executable_memory",
 ];
 

@@ -35,6 +35,39 @@ fn impossible_scenarios_are_refused_with_file_line_and_cure() {
     assert_refused(&QUICK.replace("title = \"Quick\"", "title = "), &["title"]);
 }
 
+/// A kind of lock in line 7, steps in line 13 from column 9 on.
+fn with_a_lock(kind: &str, steps: &str) -> String {
+    format!(
+        "title = 'Locks'\nquestion = 'What is wrong?'\n[measure]\nwindow = '20ms'\nrepetitions = 3\n\
+         [lock.m]\nkind = '{kind}'\n[field.x]\ntype = 'u64'\n[[role]]\nname = 'r'\nworkers = 2\nloop = [{steps}]\n"
+    )
+}
+
+#[test]
+fn what_a_pass_does_wrong_with_a_lock_is_refused_with_its_line_and_column() {
+    let sound = Bench::new(&with_a_lock("pthread", "'lock m', 'bump x', 'unlock m'"));
+    let checked = coordinator().arg("check").arg(sound.scenario()).output().unwrap();
+    assert_eq!(checked.status.code(), Some(0), "{}", stderr(&checked));
+    for (kind, steps, place, said) in [
+        ("pthread", "'bump x', 'unlock m'", "13:19", "releases `m`, which this pass does not hold"),
+        ("pthread", "'lock m', 'unlock m', 'unlock m'", "13:31", "releases `m`, which this pass does not hold"),
+        ("pthread", "'lock m', 'lock m', 'unlock m'", "13:19", "takes `m`, which this pass holds already"),
+        ("pthread", "'lock m', 'bump x'", "13:9", "takes `m`, and the pass ends without releasing it"),
+        ("pthread", "'lock m', 'every 2 lock m', 'unlock m'", "13:19", "would run in some passes only"),
+        ("pthread-rwlock", "'rlock m', 'unlock m'", "13:20", "but `rlock m` took it as its reader"),
+        ("pthread-rwlock", "'lock m', 'runlock m'", "13:19", "but `lock m` took it as its owner"),
+        ("pthread-rwlock", "'rlock m', 'runlock mm'", "13:29", "no lock is named `mm`"),
+        ("ptherad", "'lock m', 'unlock m'", "7:8", "`pthread`"),
+        ("mcs", "'lock m timeout 1ms', 'unlock m'", "13:9", "whose waiters cannot leave"),
+        ("pthread", "'lock m timeout 0ms', 'unlock m'", "13:25", "not within 1us to 1s"),
+        ("pthread", "'lock m timeout -1ms', 'unlock m'", "13:25", "`-1ms` is no duration"),
+        ("pthread", "'lock x', 'unlock x'", "13:15", "`x` is a field, not a lock"),
+        ("pthread", "'bump m'", "13:15", "`m` is a lock, not a field"),
+    ] {
+        assert_refused(&with_a_lock(kind, steps), &[&format!("case.toml:{place}\n"), said]);
+    }
+}
+
 #[test]
 fn overlapping_offsets_are_refused() {
     let scenario = QUICK.replace("placement = \"packed\"", "placement = { offsets = { hits = [0, 4] } }");

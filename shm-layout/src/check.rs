@@ -44,6 +44,16 @@ pub enum ProgramError {
     },
 }
 
+impl SegmentMap {
+    /// The map of a segment with `slots` slots for `program`.
+    ///
+    /// # Errors
+    /// [`ProgramError`] where none can hold it.
+    pub fn of(program: &Program, slots: u32) -> Result<SegmentMap, ProgramError> {
+        check_program(program, slots)
+    }
+}
+
 /// Checks that `program` runs in a segment with `slots` slots, and gives that segment's map: every operation and lock
 /// lies inside the fields area, locks stand aligned, and every lock, region and worker named exists. Fields may lie unaligned:
 /// straddling a line is among what is studied.

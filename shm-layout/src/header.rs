@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 const MAGIC: u64 = u64::from_le_bytes(*b"contlab\0");
 
 /// Version of the map. A worker and a coordinator of different versions never meet: they are one executable.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// The header. All atomics only because shared memory allows no other plain access; it is written before the segment's
 /// name is given to anyone, and never again.

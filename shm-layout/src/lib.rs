@@ -24,7 +24,7 @@ pub use header::{Header, HeaderError, program_hash};
 pub use map::SegmentMap;
 pub use orphans::{Orphan, orphans, remove_orphan};
 pub use segment::{AttachError, CreateError, Segment, SegmentSpec};
-pub use slot::{Court, Slot, WorkerState};
+pub use slot::{Court, READS_OFFSET, Slot, WAITS_FOR_OFFSET, WorkerState};
 
 /// A type that may lie in shared memory.
 ///

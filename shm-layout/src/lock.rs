@@ -1,6 +1,6 @@
-//! Locks in shared memory: every kind of [`LockKind`] behind one interface. Their size and alignment are `plan`'s; where
-//! they and their queue nodes lie is the map's (`map.rs`); how a lock's bytes are divided stands in `lock/place.rs`. What
-//! each algorithm does, costs and promises: `docs/locks.md`.
+//! Locks in shared memory: every kind of [`LockKind`] behind one interface. Their size and alignment are `plan`'s;
+//! where they and their queue nodes lie is the map's (`map.rs`); how a lock's bytes are divided stands in
+//! `lock/place.rs`. What each algorithm does, costs and promises: `docs/locks.md`.
 #![allow(unsafe_code)] // locks at addresses in a mapped segment
 
 mod algorithm;
@@ -29,8 +29,8 @@ mod word;
 
 pub use algorithm::{Effort, Released};
 pub use error::LockError;
-pub use fast_path::{FastPath, fast_path};
-pub use place::{LAST_OWNER_OFFSET, LockPlace, NODE_BYTES, RUN_OFFSET};
+pub use fast_path::{Calls, FastPath, Function, clh_name, clh_names, fast_path};
+pub use place::{LAST_OWNER_OFFSET, LockPlace, NODE_BYTES};
 
 use algorithm::{Algorithm, Outcome, Waiting};
 use place::OwnerRecord;
@@ -44,10 +44,6 @@ pub struct Acquired {
     pub owner_died: bool,
     /// Another worker owned it before.
     pub handoff: bool,
-    /// Acquisitions by this worker since the last handoff, this one included; 0 for a reader.
-    pub run: u32,
-    /// The previous owner's run, which this handoff ended; 0 without one.
-    pub ended_run: u32,
 }
 
 /// What a first attempt came to.
@@ -91,7 +87,7 @@ impl<'a> SharedLock<'a> {
     /// # Safety
     /// `place` was given to [`initialise`] with this `kind` (by any process that maps the segment), stays mapped for
     /// `'a`, and nothing but lock operations touches it. `worker` is below `place.slots`, and no other `SharedLock` of
-    /// this worker for this lock has been used.
+    /// this worker for this lock has been used, but to look at it ([`SharedLock::is_held`], [`SharedLock::last_owner`]).
     pub unsafe fn new(place: LockPlace, kind: LockKind, worker: u32) -> SharedLock<'a> {
         // SAFETY: the caller's promise covers the record and the kind's own state.
         let (owner, algorithm) = unsafe { (OwnerRecord::at(place.at), kinds::algorithm(place, kind, worker)) };
@@ -166,31 +162,32 @@ impl<'a> SharedLock<'a> {
         Ok(self.acquired(shared, outcome))
     }
 
-    /// Takes over where compiled code's first attempt, exclusive, was no plain success; `first` is what [`FastPath`] says
-    /// the hook is told. It may be owned all the same (EOWNERDEAD); else [`SharedLock::acquire`] or
+    /// Takes over where compiled code's first attempt was no plain success; `told` is what [`FastPath`] says the hook
+    /// is told. It may be owned all the same (EOWNERDEAD); else [`SharedLock::acquire`] or
     /// [`SharedLock::acquire_until`] goes on.
     ///
     /// # Errors
-    /// [`LockError`] for what `first` says; [`LockError::NoFastPath`] for kinds that have none.
-    pub fn settle(&mut self, first: i64) -> Result<Attempt, LockError> {
-        let outcome = self.algorithm.settle(first)?;
-        Ok(self.attempted(false, outcome))
+    /// [`LockError`] for what `told` says.
+    pub fn settle(&mut self, shared: bool, told: i64) -> Result<Attempt, LockError> {
+        let shared = self.is_shared(shared);
+        let outcome = self.algorithm.settle(shared, told)?;
+        Ok(self.attempted(shared, outcome))
     }
 
-    /// [`SharedLock::settle`], and [`SharedLock::acquire`] where it is contended.
-    ///
-    /// # Errors
-    /// Theirs.
-    pub fn acquire_after(
-        &mut self,
-        first: i64,
-        effort: &mut Effort,
-        stop: &dyn Fn() -> bool,
-    ) -> Result<Acquired, LockError> {
-        match self.settle(first)? {
-            Attempt::Acquired(acquired) => Ok(acquired),
-            Attempt::Contended => self.acquire(false, effort, stop),
-        }
+    /// Writes the owner record after an exclusive acquisition by compiled code alone. Whether another owned it before.
+    pub fn note_owner(&self) -> bool {
+        self.owner.note(self.worker)
+    }
+
+    /// Whether its state says that somebody holds it or stands in its queue: of a dead worker's lock, that nobody can
+    /// have it any more. Changes nothing and waits for nobody; where its users run, it is old news at once.
+    pub fn is_held(&self) -> bool {
+        self.algorithm.is_held()
+    }
+
+    /// The worker that acquired it last, exclusively.
+    pub fn last_owner(&self) -> Option<u32> {
+        self.owner.last()
     }
 
     /// Gives it back; `shared` as it was acquired. `stop` is asked where a queue's owner waits for its successor to
@@ -204,12 +201,24 @@ impl<'a> SharedLock<'a> {
         self.algorithm.release(shared, &mut Waiting::new(&mut Effort::default(), stop, None))
     }
 
-    /// Takes over where compiled code's release was no plain success; `first` is what [`FastPath`] says the hook is told.
+    /// Gives back, as [`SharedLock::release`], what compiled code may have acquired; `told` is what [`FastPath`] says
+    /// that such an acquisition leaves to remember.
     ///
     /// # Errors
-    /// [`LockError::NotHeld`] where `first` says so; [`LockError::Call`] with what a call returned.
-    pub fn release_after(&mut self, first: i64) -> Result<(), LockError> {
-        self.algorithm.release_after(first)
+    /// As [`SharedLock::release`].
+    pub fn release_for(&mut self, shared: bool, told: i64, stop: &dyn Fn() -> bool) -> Result<Released, LockError> {
+        self.algorithm.adopt(self.is_shared(shared), told);
+        self.release(shared, stop)
+    }
+
+    /// Takes over where compiled code's release was no plain success; `told` is what [`FastPath`] says the hook is
+    /// told.
+    ///
+    /// # Errors
+    /// [`LockError::NotHeld`] where `told` says so; [`LockError::Call`] with what a call returned;
+    /// [`LockError::NoFastPath`] for kinds whose release by compiled code is always a plain success.
+    pub fn release_after(&mut self, told: i64) -> Result<(), LockError> {
+        self.algorithm.release_after(told)
     }
 
     #[inline]
@@ -227,6 +236,8 @@ impl<'a> SharedLock<'a> {
 
     #[inline]
     fn acquired(&self, shared: bool, owned: Outcome) -> Acquired {
-        if shared { Acquired::default() } else { self.owner.note(self.worker, owned) }
+        debug_assert_ne!(owned, Outcome::Busy, "noted by one that does not hold it");
+        let owner_died = owned == Outcome::OwnedAfterDeath;
+        Acquired { owner_died, handoff: !shared && self.owner.note(self.worker) }
     }
 }

@@ -25,8 +25,10 @@
 //! 512         256 x workers    Slot
 //!   0         4                  state                             its worker
 //!   4         4                  waits_for: lock index plus 1      its worker
-//!   8         8                  holds: a bit a lock               its worker
+//!   8         8                  reads: a bit a lock               its worker
 //!   16        8                  seen_ticks                        its worker
+//!   24        4                  thread                            its worker
+//!   28        4                  took_over: lock index plus 1      its worker
 //!   128       8                  court.ball                        its worker and its next neighbour in the ring
 //!   136       2 x 8              court.tallies                     its worker; its next neighbour
 //! + slots     nodes x locks    queue nodes: (workers + 1) x 128    see `lock`
@@ -40,7 +42,7 @@
 use crate::control::{Control, Published};
 use crate::header::Header;
 use crate::lock::NODE_BYTES;
-use crate::slot::{Court, Slot, Status};
+use crate::slot::{Court, READS_OFFSET, Slot, Status, WAITS_FOR_OFFSET};
 use plan::LINE_PAIR_BYTES;
 use std::mem::{align_of, offset_of, size_of};
 
@@ -77,9 +79,11 @@ const _: () = {
     assert!(size_of::<Slot>() == 2 * PAIR && align_of::<Slot>() == PAIR);
     assert!(offset_of!(Slot, status) == 0);
     assert!(offset_of!(Status, state) == 0);
-    assert!(offset_of!(Status, waits_for) == 4);
-    assert!(offset_of!(Status, holds) == 8);
+    assert!(offset_of!(Status, waits_for) == WAITS_FOR_OFFSET as usize && WAITS_FOR_OFFSET == 4);
+    assert!(offset_of!(Status, reads) == READS_OFFSET as usize && READS_OFFSET == 8);
     assert!(offset_of!(Status, seen_ticks) == 16);
+    assert!(offset_of!(Status, thread) == 24);
+    assert!(offset_of!(Status, took_over) == 28);
     assert!(offset_of!(Slot, court) == PAIR);
     assert!(offset_of!(Court, ball) == 0 && offset_of!(Court, tallies) == 8);
     assert!(size_of::<Court>() <= 64, "the court is one line");
@@ -133,6 +137,12 @@ impl SegmentMap {
             area_bytes,
             segment_bytes,
         })
+    }
+
+    /// Where a worker's slot begins; `None` where there is none.
+    pub fn slot_offset(&self, worker: u32) -> Option<u64> {
+        // No overflow: as below.
+        (worker < self.workers).then(|| self.slots_offset + u64::from(worker) * size_of::<Slot>() as u64)
     }
 
     /// Where the queue nodes of a lock begin; `None` where there is no such lock.

@@ -2,6 +2,7 @@
 #![allow(unsafe_code)] // views of mapped memory
 
 mod create;
+mod ownership;
 
 #[cfg(test)]
 pub(crate) use create::random_name;
@@ -16,7 +17,7 @@ use crate::map::SegmentMap;
 use crate::slot::Slot;
 use nix::fcntl::Flock;
 use nix::sys::mman::shm_unlink;
-use plan::Program;
+use plan::{LockKind, Program};
 use shared_memory::{Shmem, ShmemConf, ShmemError};
 use std::mem::size_of;
 use std::os::fd::OwnedFd;
@@ -60,11 +61,16 @@ pub enum AttachError {
 pub struct Segment {
     shmem: Shmem,
     map: SegmentMap,
-    /// Offset of each lock in the area: inside it and aligned, as `check_program` saw.
-    locks: Vec<u64>,
+    /// Offset of each lock in the area, inside it and aligned, as `check_program` saw; and its kind.
+    locks: Vec<(u64, LockKind)>,
     /// Held by the creator while the name exists: what nobody holds, `clean` may remove. Close-on-exec.
     guard: Option<Flock<OwnedFd>>,
 }
+
+// SAFETY: a shared reference gives names, numbers, views of atomics ([`SharedMemory`], vouched for by whoever
+// implements it) and raw pointers, to which their users hold the same rules between threads as between processes. What
+// it takes a `Shmem` for is reading its address, length and name, which change under `&mut self` alone.
+unsafe impl Sync for Segment {}
 
 impl std::fmt::Debug for Segment {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -87,7 +93,7 @@ impl Segment {
             let (found, expected) = (shmem.len() as u64, map.segment_bytes);
             return Err(AttachError::TooShort { name: name.to_owned(), found, expected });
         }
-        let segment = Segment { shmem, map, locks: lock_offsets(program), guard: None };
+        let segment = Segment { shmem, map, locks: placed_locks(program), guard: None };
         segment.header().check(&map, program_hash(encoded_program))?;
         Ok(segment)
     }
@@ -126,8 +132,8 @@ impl Segment {
     /// # Panics
     /// If there is no such slot: callers take indices from a Program that was checked against the map.
     pub fn slot(&self, index: u32) -> &Slot {
-        assert!(index < self.map.workers, "slot {index} of {}", self.map.workers);
-        self.view(self.map.slots_offset + u64::from(index) * size_of::<Slot>() as u64)
+        let Some(offset) = self.map.slot_offset(index) else { panic!("slot {index} of {}", self.map.workers) };
+        self.view(offset)
     }
 
     /// The fields area: page-aligned, `area_bytes` long, valid while the segment lives. No plain reference may be made
@@ -143,7 +149,7 @@ impl Segment {
     /// If there is no such lock: callers take indices from a Program that was checked.
     pub fn lock_place(&self, index: u32) -> LockPlace {
         let nodes = self.map.lock_nodes_offset(index);
-        let (Some(nodes), Some(&offset)) = (nodes, self.locks.get(index as usize)) else {
+        let (Some(nodes), Some(&(offset, _))) = (nodes, self.locks.get(index as usize)) else {
             panic!("lock {index} of {}", self.map.locks);
         };
         // SAFETY: both lie within the mapping: the nodes by the map, the lock by `check_program`, which both
@@ -161,8 +167,8 @@ impl Segment {
     }
 }
 
-fn lock_offsets(program: &Program) -> Vec<u64> {
-    program.locks.iter().map(|lock| lock.offset).collect()
+fn placed_locks(program: &Program) -> Vec<(u64, LockKind)> {
+    program.locks.iter().map(|lock| (lock.offset, lock.kind)).collect()
 }
 
 #[cfg(test)]
@@ -205,6 +211,23 @@ mod tests {
         assert!(!exists(&name));
         segment.control().release();
         assert_eq!(segment.control().phase(), crate::Phase::Released, "the memory lives on");
+    }
+
+    #[test]
+    fn who_owned_a_lock_last_is_seen_from_outside() {
+        use crate::lock::{Effort, SharedLock};
+        let program = program(4096);
+        let segment = Segment::create(&spec(&program, b"p")).unwrap();
+        assert_eq!(segment.last_owner(0), None);
+        for (worker, times) in [(1, 2), (0, 1)] {
+            // SAFETY: made by `Segment::create` with this kind, and this is the worker's only one.
+            let mut lock = unsafe { SharedLock::new(segment.lock_place(0), program.locks[0].kind, worker) };
+            for _ in 1..=times {
+                lock.acquire(false, &mut Effort::default(), &|| false).unwrap();
+                assert_eq!(segment.last_owner(0), Some(worker));
+                lock.release(false, &|| false).unwrap();
+            }
+        }
     }
 
     #[test]

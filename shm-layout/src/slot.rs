@@ -14,6 +14,15 @@ pub struct Slot {
     pub court: CachePadded<Court>,
 }
 
+/// Offset in a slot of the lock that its worker is blocked on, a u32: its index plus 1, or 0. Compiled code writes it
+/// around a blocking call of its own; hooks write it else ([`Slot::set_waits_for`]).
+pub const WAITS_FOR_OFFSET: u64 = 4;
+
+/// Offset in a slot of the locks that its worker takes or has as a reader among others, a u64 with a bit for each of
+/// the first 64. Compiled code alone writes it: the bit is set before the first attempt, and cleared behind the
+/// release.
+pub const READS_OFFSET: u64 = 8;
+
 /// The line on which two ring neighbours probe how lines travel between their CPUs.
 #[repr(C)]
 #[derive(Debug, Default)]
@@ -31,9 +40,13 @@ pub(crate) struct Status {
     /// Lock index plus 1, or 0.
     pub(crate) waits_for: AtomicU32,
     /// One bit for each of the first 64 locks.
-    pub(crate) holds: AtomicU64,
+    pub(crate) reads: AtomicU64,
     /// The worker's last clock read, in phases where a neighbour must know that it runs.
     pub(crate) seen_ticks: AtomicU64,
+    /// The worker's thread, as the kernel numbers it; 0 until it has attached.
+    pub(crate) thread: AtomicU32,
+    /// Lock index plus 1, or 0.
+    pub(crate) took_over: AtomicU32,
 }
 
 // SAFETY: repr(C), fixed-width atomics only; discriminants are checked when read.
@@ -96,6 +109,20 @@ impl Slot {
         }
     }
 
+    /// Notes the thread that this worker is (`gettid(2)`), for messages to name.
+    pub fn set_thread(&self, tid: i32) {
+        // Relaxed: published by the byte on the ready pipe that says the worker has attached.
+        self.status.thread.store(tid.cast_unsigned(), Ordering::Relaxed);
+    }
+
+    /// The thread that this worker is; `None` until it has attached. Nobody is signalled by it: a thread's number may
+    /// be another's once it has ended.
+    pub fn thread(&self) -> Option<i32> {
+        // Relaxed, no partner in memory: see `set_thread`.
+        let tid = self.status.thread.load(Ordering::Relaxed).cast_signed();
+        (tid > 0).then_some(tid)
+    }
+
     /// Notes a clock read of this worker, for its neighbour to see that it was running then.
     #[inline]
     pub fn set_seen(&self, ticks: u64) {
@@ -124,22 +151,22 @@ impl Slot {
         self.status.waits_for.load(Ordering::Relaxed).checked_sub(1)
     }
 
-    /// Notes that this worker took (or gave back) a lock; beyond the first 64 nothing is noted.
-    #[inline]
-    pub fn set_holds(&self, lock: u32, held: bool) {
-        let Some(bit) = 1u64.checked_shl(lock) else {
-            return;
-        };
-        // Relaxed, no partner: see `set_waits_for`. Load and store are one update, since the worker alone writes.
-        let now = self.status.holds.load(Ordering::Relaxed);
-        self.status.holds.store(if held { now | bit } else { now & !bit }, Ordering::Relaxed);
+    /// Whether the worker takes or has that lock as a reader among others, of the first 64 locks: [`READS_OFFSET`].
+    pub fn reads(&self, lock: u32) -> bool {
+        // Relaxed, no partner: see `set_waits_for`.
+        self.status.reads.load(Ordering::Relaxed).checked_shr(lock).is_some_and(|bits| bits & 1 == 1)
     }
 
-    /// The locks the worker holds, of the first 64.
-    pub fn holds(&self) -> Vec<u32> {
+    /// Notes that this worker took over a lock whose owner had died.
+    pub fn set_took_over(&self, lock: u32) {
         // Relaxed, no partner: see `set_waits_for`.
-        let bits = self.status.holds.load(Ordering::Relaxed);
-        (0..64).filter(|bit| bits >> bit & 1 == 1).collect()
+        self.status.took_over.store(lock + 1, Ordering::Relaxed);
+    }
+
+    /// The last lock that the worker took over from one that had died.
+    pub fn took_over(&self) -> Option<u32> {
+        // Relaxed, no partner: see `set_waits_for`.
+        self.status.took_over.load(Ordering::Relaxed).checked_sub(1)
     }
 }
 
@@ -148,17 +175,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn holds_and_waits_are_told_apart() {
+    fn the_first_lock_is_told_from_none() {
         let slot = Slot::default();
-        assert_eq!((slot.waits_for(), slot.holds()), (None, vec![]));
+        assert_eq!((slot.waits_for(), slot.took_over()), (None, None));
         slot.set_waits_for(Some(0));
-        slot.set_holds(63, true);
-        slot.set_holds(2, true);
-        slot.set_holds(200, true);
-        assert_eq!((slot.waits_for(), slot.holds()), (Some(0), vec![2, 63]));
-        slot.set_holds(63, false);
+        slot.set_took_over(0);
+        assert_eq!((slot.waits_for(), slot.took_over()), (Some(0), Some(0)));
         slot.set_waits_for(None);
-        assert_eq!((slot.waits_for(), slot.holds()), (None, vec![2]));
+        assert_eq!(slot.waits_for(), None);
+    }
+
+    #[test]
+    fn reading_is_noted_of_the_first_64_locks() {
+        let slot = Slot::default();
+        slot.status.reads.store(1 << 63 | 1 << 2, Ordering::Relaxed);
+        assert_eq!([0, 2, 63, 64, 200].map(|lock| slot.reads(lock)), [false, true, true, false, false]);
+    }
+
+    #[test]
+    fn a_thread_is_known_once_it_has_said_so() {
+        let slot = Slot::default();
+        assert_eq!(slot.thread(), None);
+        slot.set_thread(4711);
+        assert_eq!(slot.thread(), Some(4711));
+        slot.set_thread(-1); // a stranger's
+        assert_eq!(slot.thread(), None);
     }
 
     #[test]

@@ -1,8 +1,10 @@
 //! What the compiled loop hands back to its hooks: this worker's view of the segment and its records.
 
+use crate::compile::LockCell;
 use crate::failure::Failure;
 use crate::latency::Latency;
-use crate::locks::LockState;
+use crate::locks::Locks;
+use crate::pace::Schedule;
 use crate::probe::Reading;
 use crate::recorder::Recorder;
 use crate::region::Mapped;
@@ -14,11 +16,8 @@ use shm_layout::Segment;
 /// A blocking this long ends the batch, so that the clock is read about each 20 us.
 const BREAK_AFTER_NS: u64 = 7_000;
 
-/// This worker's state during a repetition. Its first member is what the compiled loop reads.
-#[repr(C)]
+/// This worker's state during a repetition.
 pub(crate) struct Context<'s> {
-    /// Non-zero: return to the runtime after this pass. Read by compiled code at offset 0.
-    pub(crate) break_now: u32,
     pub(crate) spins: u32,
     break_after_ticks: u64,
     /// Whether the others know already that this worker runs passes.
@@ -32,19 +31,17 @@ pub(crate) struct Context<'s> {
     pub(crate) failure: Option<Failure>,
     /// The step whose wait was given up.
     pub(crate) gave_up_in: Option<u32>,
-    /// The Program's locks that this worker uses, by the Program's index.
-    pub(crate) locks: Vec<Option<LockState<'s>>>,
+    /// The Program's locks.
+    pub(crate) locks: Locks<'s>,
     /// The Program's regions that this worker uses, by the Program's index.
     pub(crate) regions: Vec<Option<Mapped>>,
     /// Whether waits and holds are timed; not in a `plain` arm.
     pub(crate) timed_locks: bool,
-    /// From one pass's intended start to the next one's; `None` in a closed loop.
-    pub(crate) period_ticks: Option<f64>,
+    /// When passes are due; `None` in a closed loop.
+    pub(crate) schedule: Option<Schedule>,
     /// Latencies of single passes, where the role asks for them.
     pub(crate) latency: Option<Latency>,
 }
-
-const _: () = assert!(std::mem::offset_of!(Context<'_>, break_now) == 0);
 
 impl<'s> Context<'s> {
     pub(crate) fn new(
@@ -56,8 +53,8 @@ impl<'s> Context<'s> {
     ) -> Context<'s> {
         let rate = segment.header().tick_rate();
         let (warm_up, window) = (rate.ticks(program.warm_up.0), rate.ticks(program.window.0));
+        let locks = Locks::new(segment, program, me);
         Context {
-            break_now: 0,
             spins: 0,
             break_after_ticks: rate.ticks(BREAK_AFTER_NS),
             arrived: false,
@@ -68,25 +65,51 @@ impl<'s> Context<'s> {
             window_ns: (program.warm_up.0, program.window.0),
             failure: None,
             gave_up_in: None,
-            locks: LockState::all(segment, program, me),
+            locks,
             regions,
             timed_locks: program.timed_locks,
-            period_ticks: me.period.map(|period| period.0 as f64 * rate.ticks_per_ns),
+            schedule: Schedule::of(me, program.window.0, program.seed, rate),
             latency: me.latency.then(|| Latency::of_at_most(warm_up.saturating_add(window).saturating_mul(2))),
         }
+    }
+
+    /// What the compiled loop is given, and hands to its hooks: valid as long as nobody moves or borrows this, but for the
+    /// hooks.
+    pub(crate) fn handle(&mut self) -> *mut LockCell {
+        let context: *mut Context<'_> = self;
+        let first = self.locks.first_cell();
+        first.context.set(context.cast());
+        std::ptr::from_ref(first).cast_mut()
     }
 
     /// A clock read. The first one, behind the first batch or inside a first `wait`, says that this worker runs: then
     /// it arrives at the start line, and the last to arrive opens the window.
     pub(crate) fn read(&mut self, now: u64) {
         self.arrive(now);
+        self.note_wait();
+        self.locks.look(&self.recorder);
+        let was_inside = self.recorder.inside();
         self.recorder.read(now, self.segment.control(), self.segment.slot(self.index), self.workers);
+        self.open_or_close_locks(was_inside);
     }
 
     /// The same from a hook, inside a batch.
     pub(crate) fn read_inside_batch(&mut self, now: u64) {
         self.arrive(now);
+        self.note_wait();
+        self.locks.look(&self.recorder);
+        let was_inside = self.recorder.inside();
         self.recorder.read_inside_batch(now, self.segment.control(), self.segment.slot(self.index), self.workers);
+        self.open_or_close_locks(was_inside);
+    }
+
+    /// What is counted of locks is counted in the window.
+    fn open_or_close_locks(&mut self, was_inside: bool) {
+        match (was_inside, self.recorder.inside()) {
+            (false, true) => self.locks.open(self.timed_locks),
+            (true, false) => self.locks.close(),
+            _ => {}
+        }
     }
 
     fn arrive(&mut self, now: u64) {
@@ -97,20 +120,37 @@ impl<'s> Context<'s> {
         }
     }
 
-    /// Ends the batch after a long blocking.
-    pub(crate) fn break_after_long(&mut self, blocked_ticks: u64) {
-        if blocked_ticks > self.break_after_ticks {
-            self.break_now = 1;
+    /// Has the loop return to the runtime behind the present pass.
+    pub(crate) fn break_after_pass(&mut self) {
+        self.locks.first_cell().last_pass.set(0);
+    }
+
+    /// Notes the wait for a lock that was timed and is not noted yet.
+    pub(crate) fn note_wait(&mut self) {
+        if let Some((lock, wait)) = self.locks.take_unnoted() {
+            self.blocked(wait.start_ticks, wait.start_ticks + wait.ticks);
+            self.locks.log_wait(lock, wait, &self.recorder);
+        }
+    }
+
+    /// Notes a blocking that was timed; a long one ends the batch.
+    pub(crate) fn blocked(&mut self, start: u64, end: u64) {
+        self.note_wait();
+        self.locks.look(&self.recorder);
+        self.recorder.blocked(start, end);
+        if end - start > self.break_after_ticks {
+            self.break_after_pass();
         }
     }
 
     pub(crate) fn into_trace(self, cpu: u32, before: Reading, after: Reading) -> Trace {
         let recorded = self.recorder.finish();
         let stretch = recorded.work_ticks..recorded.close_ticks;
-        let locks = self.locks.into_iter().flatten().map(|state| state.into_trace(&stretch)).collect();
+        let locks = self.locks.into_traces(&stretch);
         Trace {
             worker: self.index,
             pid: nix::unistd::getpid().as_raw(),
+            tid: nix::unistd::gettid().as_raw(),
             cpu,
             open_ticks: recorded.open_ticks,
             work_ticks: recorded.work_ticks,

@@ -25,8 +25,19 @@ impl Failure {
         Failure { aborted: true, ..Failure::new("left because the repetition was given up", "see the first failure") }
     }
 
+    pub(crate) fn no_such_process(number: u32) -> Failure {
+        Failure::bug(format!("the program has no process {number}"))
+    }
+
     pub(crate) fn no_such_worker(index: u32) -> Failure {
         Failure::bug(format!("the program has no worker {index}"))
+    }
+
+    pub(crate) fn thread(error: &std::io::Error) -> Failure {
+        Failure::new(
+            format!("its thread could not be started: {error}"),
+            "ask for fewer `workers`, or see `ulimit -u`, the cgroup's `pids.max` and `free -m`",
+        )
     }
 
     pub(crate) fn attach(error: AttachError) -> Failure {

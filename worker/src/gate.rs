@@ -17,7 +17,7 @@ pub(crate) struct Gatekeeper<'r> {
     pub(crate) program: &'r Program,
     pub(crate) segment: &'r Segment,
     pub(crate) index: u32,
-    pub(crate) ready: ReadyPipe,
+    pub(crate) ready: &'r ReadyPipe,
 }
 
 impl Gatekeeper<'_> {

@@ -5,13 +5,14 @@ use crate::failure::Failure;
 use counters::Orders;
 use nix::fcntl::{FcntlArg, SealFlag, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
-use plan::Program;
+use plan::{Program, WorkerProgram};
 use record::Trace;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::FileExt;
+use std::sync::{Mutex, PoisonError};
 
 /// First argument of a worker's command line.
 pub const WORKER_ARGUMENT: &str = "__worker";
@@ -19,18 +20,19 @@ pub const WORKER_ARGUMENT: &str = "__worker";
 pub const PROGRAM_FD: RawFd = 3;
 /// Descriptor of the memfd that takes the report.
 pub const REPORT_FD: RawFd = 4;
-/// Write end of the pipe on which each worker says, with one byte, that it has attached, or come to a closed gate.
+/// Write end of the pipe on which each worker of a process says, with one byte, that it has attached, or come to a
+/// closed gate.
 pub const READY_FD: RawFd = 5;
 /// Read end of the pipe whose write end lives as long as the coordinator.
 pub const LIFE_FD: RawFd = 6;
 
-/// A worker's arguments, after [`WORKER_ARGUMENT`].
+/// A worker process's arguments, after [`WORKER_ARGUMENT`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arguments {
     /// The segment's name.
     pub segment: String,
-    /// The worker's index.
-    pub index: u32,
+    /// The process's number in the Program ([`WorkerProgram::process`]): its workers are this process's.
+    pub process: u32,
     /// Slots in the segment.
     pub slots: u32,
     /// The coordinator's process.
@@ -40,32 +42,41 @@ pub struct Arguments {
 impl Arguments {
     /// As a command line.
     pub fn to_strings(&self) -> [String; 5] {
-        let Arguments { segment, index, slots, parent } = self;
-        [WORKER_ARGUMENT.into(), segment.clone(), index.to_string(), slots.to_string(), parent.to_string()]
+        let Arguments { segment, process, slots, parent } = self;
+        [WORKER_ARGUMENT.into(), segment.clone(), process.to_string(), slots.to_string(), parent.to_string()]
     }
 
     pub(crate) fn parse(arguments: &[String]) -> Option<Arguments> {
-        let [segment, index, slots, parent] = arguments else { return None };
+        let [segment, process, slots, parent] = arguments else { return None };
         Some(Arguments {
             segment: segment.clone(),
-            index: index.parse().ok()?,
+            process: process.parse().ok()?,
             slots: slots.parse().ok()?,
             parent: parent.parse().ok()?,
         })
     }
 }
 
-/// What a worker leaves.
+/// What a worker process leaves.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Report {
-    /// It ran.
-    Trace(Box<Trace>),
-    /// It could not.
-    Failure(Failure),
+    /// All its workers ran: a trace of each, in order.
+    Traces(Vec<Trace>),
+    /// One could not.
+    Failed {
+        /// Its index; `None` where the process failed before any of its workers began.
+        worker: Option<u32>,
+        /// Why.
+        failure: Failure,
+    },
 }
 
 impl Report {
-    /// Reads a finished worker's report; `None` where it left none (it was killed).
+    pub(crate) fn of_failed(worker: &WorkerProgram, failure: Failure) -> Report {
+        Report::Failed { worker: Some(worker.index.0), failure }
+    }
+
+    /// Reads a finished process's report; `None` where it left none (it was killed).
     ///
     /// # Errors
     /// Where the file cannot be read.
@@ -145,15 +156,38 @@ impl ReadyPipe {
         ReadyPipe(adopt(READY_FD))
     }
 
-    /// Says so, with one byte.
-    pub(crate) fn say(&mut self) -> Result<(), Failure> {
-        self.0.write_all(&[1]).map_err(|e| Failure::new(format!("the coordinator is gone: {e}"), "run again"))
+    /// Says so, with one byte. Each thread of a process for itself.
+    pub(crate) fn say(&self) -> Result<(), Failure> {
+        (&self.0).write_all(&[1]).map_err(|e| Failure::new(format!("the coordinator is gone: {e}"), "run again"))
     }
 }
 
-pub(crate) fn write_report(report: &Report) -> io::Result<()> {
-    let bytes = postcard::to_stdvec(report).map_err(io::Error::other)?;
-    adopt(REPORT_FD).write_all(&bytes)
+/// Where a process leaves its report: one, the first that one of its threads comes with.
+pub(crate) struct Reporter(Mutex<File>);
+
+impl Reporter {
+    /// Takes over the descriptor. Once.
+    pub(crate) fn adopt() -> Reporter {
+        Reporter(Mutex::new(adopt(REPORT_FD)))
+    }
+
+    /// Leaves it.
+    pub(crate) fn write(self, report: &Report) -> io::Result<()> {
+        write_report(&mut self.0.into_inner().unwrap_or_else(PoisonError::into_inner), report)
+    }
+
+    /// Leaves it and ends the process with all its threads. What they hold stays held, or is the kernel's to give back:
+    /// the repetition is over. From whichever thread; another that comes with its own meanwhile waits for the end.
+    pub(crate) fn end_process(&self, report: &Report) -> ! {
+        let mut file = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // If it cannot be left, the process ends without one, which the coordinator names.
+        let _ = write_report(&mut file, report);
+        std::process::exit(1)
+    }
+}
+
+fn write_report(file: &mut File, report: &Report) -> io::Result<()> {
+    file.write_all(&postcard::to_stdvec(report).map_err(io::Error::other)?)
 }
 
 #[cfg(test)]
@@ -162,7 +196,7 @@ mod tests {
 
     #[test]
     fn arguments_survive_the_command_line() {
-        let arguments = Arguments { segment: "contention-lab-0".into(), index: 3, slots: 4, parent: 77 };
+        let arguments = Arguments { segment: "contention-lab-0".into(), process: 3, slots: 4, parent: 77 };
         assert_eq!(Arguments::parse(&arguments.to_strings()[1..]), Some(arguments));
         assert_eq!(Arguments::parse(&["x".into(), "-1".into(), "2".into(), "3".into()]), None);
         assert_eq!(Arguments::parse(&[]), None);

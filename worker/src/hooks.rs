@@ -1,7 +1,7 @@
 //! The functions that the compiled loop calls where a step has no instruction of its own.
 #![allow(unsafe_code)] // called from compiled code with the context's address
 
-use crate::compile::Hooks;
+use crate::compile::{Hooks, LockCell};
 use crate::context::Context;
 use crate::locks;
 use shm_layout::ticks;
@@ -11,32 +11,48 @@ use std::time::Duration;
 /// Spins of a `wait` between two clock reads: a pause takes 10 to 50 ns, so they come each 0.5 to 3 us.
 const SPINS_A_READ: u32 = 64;
 
-/// The hooks of a worker; their `context` is the worker's own state, whose first word is `break_now`.
+/// The hooks of a worker; the context of their first cell is the worker's own state.
 pub fn hooks() -> Hooks {
-    Hooks { lock, unlock, spin, tick, yield_now, sleep, touch, die }
+    Hooks { lock, unlock, released, handoff, sample, spin, tick, yield_now, sleep, touch, die }
 }
 
 /// Borrows the context for the length of one hook.
 ///
 /// # Safety
-/// `context` is what the runtime gave to `CompiledLoop::run`, whose caller holds no reference to it meanwhile.
-unsafe fn borrow<'a>(context: *mut c_void) -> &'a mut Context<'a> {
+/// `first` is what the runtime gave to `CompiledLoop::run`, from [`Context::handle`], and nobody holds a reference to
+/// that context meanwhile.
+unsafe fn borrow<'a>(first: *mut c_void) -> &'a mut Context<'a> {
     // SAFETY: by contract.
-    unsafe { &mut *context.cast::<Context<'a>>() }
+    unsafe { &mut *(*first.cast::<LockCell>()).context.get().cast::<Context<'a>>() }
 }
 
-unsafe extern "C" fn lock(context: *mut c_void, index: u32, shared: u32, timeout_ns: u64) -> u32 {
+unsafe extern "C" fn lock(context: *mut c_void, index: u32, shared: u32, timeout_ns: u64, told: i64) -> u32 {
     // SAFETY: called by the compiled loop alone, with the context it was given.
     let context = unsafe { borrow(context) };
     let timeout = (timeout_ns > 0).then(|| Duration::from_nanos(timeout_ns));
-    let owned = locks::acquire(context, index, shared != 0, timeout);
+    let owned = locks::acquire(context, index, shared != 0, timeout, told);
     stop_after_pass_if_told(context);
     u32::from(owned)
 }
 
-unsafe extern "C" fn unlock(context: *mut c_void, index: u32, shared: u32) -> u32 {
+unsafe extern "C" fn unlock(context: *mut c_void, index: u32, shared: u32, told: i64) -> u32 {
     // SAFETY: as in `lock`.
-    u32::from(locks::release(unsafe { borrow(context) }, index, shared != 0))
+    u32::from(locks::release(unsafe { borrow(context) }, index, shared != 0, told))
+}
+
+unsafe extern "C" fn released(context: *mut c_void, index: u32, told: i64) {
+    // SAFETY: as in `lock`.
+    locks::finish_release(unsafe { borrow(context) }, index, told);
+}
+
+unsafe extern "C" fn handoff(context: *mut c_void, index: u32) {
+    // SAFETY: as in `lock`.
+    locks::hand_off(unsafe { borrow(context) }, index);
+}
+
+unsafe extern "C" fn sample(context: *mut c_void, index: u32, shared: u32) {
+    // SAFETY: as in `lock`.
+    locks::sample(unsafe { borrow(context) }, index, shared != 0);
 }
 
 unsafe extern "C" fn spin(context: *mut c_void) -> u32 {
@@ -93,14 +109,13 @@ fn timed(context: &mut Context<'_>, block: impl FnOnce()) {
 /// Notes a blocking from `start` until now: what the kernel did then is no eviction.
 fn was_blocked(context: &mut Context<'_>, start: u64) {
     let end = ticks();
-    context.recorder.blocked(start, end);
-    context.break_after_long(end - start);
+    context.blocked(start, end);
     stop_after_pass_if_told(context);
 }
 
 #[inline(always)]
 fn stop_after_pass_if_told(context: &mut Context<'_>) {
     if context.segment.control().must_stop() {
-        context.break_now = 1;
+        context.break_after_pass();
     }
 }

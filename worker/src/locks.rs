@@ -1,38 +1,66 @@
-//! One worker's locks: how its steps take and release them, and what is recorded of each.
+//! One worker's locks: what its hooks do where compiled code cannot go on by itself, and what is recorded of each.
 //!
-//! An uncontended acquisition is counted, not timed; a contended one is timed from the failed first attempt until it is
-//! owned. In a `plain` arm nothing is timed and the lock is taken by the library's own blocking call.
+//! Compiled code acquires and releases what nobody else wants (`compile/locking.rs`) and counts it; here come the
+//! acquisitions whose first attempt failed, the handoffs, the sampled holds, and the releases of what was contended or
+//! is sampled. A contended acquisition is timed from the failed first attempt until it is owned. In a `plain` arm
+//! nothing is timed.
 #![allow(unsafe_code)] // views of the mapped area: lock words
 
+use crate::compile::{LockCell, NEVER};
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::markers::{self, Place};
 use crate::recorder::{Recorder, touched};
 use plan::{LockKind, OpKind, Program, WorkerProgram};
 use record::{HOLD_SAMPLING, LockTrace, Wait};
 use shm_layout::lock::{Acquired, Attempt, Effort, LockError, Released, SharedLock};
-use shm_layout::{Phase, Segment, Slot, ticks};
+use shm_layout::{Phase, Segment, ticks};
 use std::ops::{Range, RangeInclusive};
 use std::time::Duration;
 
-/// Contended waits that a lock's log holds: one each 200 ns of window, which no lock here reaches, within these bounds.
-/// As many sampled holds: sampling stops where that log is full.
+/// Contended waits that a lock's log holds: one each 200 ns of window, which no lock here reaches.
 const WAIT_NS: u64 = 200;
-const WAITS: RangeInclusive<u64> = 4_096..=1_000_000;
+/// Acquisitions of which a log of sampled holds has one in [`HOLD_SAMPLING`]: one each 10 ns, which the cheapest free
+/// lock alone undercuts, with an empty section. Sampling stops where the log is full.
+const HOLD_NS: u64 = 10;
+/// Bounds of both logs.
+const ENTRIES: RangeInclusive<u64> = 4_096..=1_000_000;
 
 /// Times that readers read again between two clock reads: a stream of writers may keep one from ever finishing, and the
 /// clock has to be read all the same.
 const RETRIES_A_READ: u32 = 64;
 
-/// One lock as this worker uses it, for the whole repetition: queueing kinds keep their place in it.
-pub(crate) struct LockState<'s> {
+/// A worker's locks.
+pub(crate) struct Locks<'s> {
+    /// By the Program's index. Compiled code has their address.
+    cells: Vec<LockCell>,
+    /// The same of those that this worker uses.
+    states: Vec<Option<LockState<'s>>>,
+    /// Their indices.
+    used: Vec<usize>,
+    /// A timed wait for a lock that is owned since, until there is time to note it.
+    unnoted: Option<(u32, Wait)>,
+}
+
+/// One lock as this worker uses it, for the whole repetition.
+struct LockState<'s> {
     name: String,
     kind: LockKind,
     lock: SharedLock<'s>,
-    held: Option<Part>,
+    /// What the markers say.
+    place: Place,
+    /// When the contended wait for it ended, while it is held behind one.
+    owned_at: Option<u64>,
     /// When the sampled hold began, while there is one.
     hold_since: Option<u64>,
-    /// Acquisitions until the next sampled hold.
-    until_sample: u64,
+    /// Whether the window is open: acquisitions count.
+    counts: bool,
+    /// Acquisitions, as an owner and as a reader, before the window opened.
+    before_window: (u64, u64),
+    /// Acquisitions when the clock was last known.
+    seen: u64,
+    /// Acquisitions as an owner before the present run began, or the window.
+    before_run: u64,
     /// The last acquisition in the window as far as the clock is known; 0 before the first.
     last_acquired: u64,
     /// Times a reader had to read again, in and outside the window.
@@ -40,107 +68,156 @@ pub(crate) struct LockState<'s> {
     trace: LockTrace,
 }
 
-/// As what a worker takes a lock.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-struct Part {
-    shared: bool,
-}
-
 /// How an acquisition came out.
 enum Taken {
-    /// It is owned, after the wait where the first attempt had failed.
-    Owned(Acquired, Option<Wait>),
-    /// The time was up first, after this wait.
-    TimedOut(Option<Wait>),
+    /// It is owned.
+    Owned(Acquired),
+    /// The time was up first.
+    TimedOut,
 }
 
-impl Taken {
-    /// The wait, where it was timed.
-    fn wait(&self) -> Option<Wait> {
-        let (Taken::Owned(_, wait) | Taken::TimedOut(wait)) = self;
-        *wait
+impl<'s> Locks<'s> {
+    /// Those of `program`, of which `me` uses some.
+    pub(crate) fn new(segment: &'s Segment, program: &Program, me: &WorkerProgram) -> Locks<'s> {
+        let uses =
+            |lock: usize| me.ops.iter().any(|op| matches!(op.kind, OpKind::Lock { lock: l, .. } if l as usize == lock));
+        let used: Vec<usize> = (0..program.locks.len()).filter(|&lock| uses(lock)).collect();
+        let state = |lock: usize| used.contains(&lock).then(|| LockState::new(segment, program, me, lock));
+        let states = (0..program.locks.len()).map(state).collect();
+        Locks { cells: LockCell::row(program.locks.len()), states, used, unnoted: None }
+    }
+
+    /// The first of the row that compiled code is given, which stays where it is as long as this lives.
+    pub(crate) fn first_cell(&self) -> &LockCell {
+        &self.cells[0]
+    }
+
+    /// The wait that was timed and not noted yet, with its lock.
+    pub(crate) fn take_unnoted(&mut self) -> Option<(u32, Wait)> {
+        self.unnoted.take()
+    }
+
+    /// Enters a timed wait for lock `index`, which is owned since.
+    pub(crate) fn log_wait(&mut self, index: u32, wait: Wait, recorder: &Recorder) {
+        if let Some((state, cell)) = self.get(index) {
+            state.log_wait(cell, wait, recorder);
+        }
+    }
+
+    fn get(&mut self, lock: u32) -> Option<(&mut LockState<'s>, &LockCell)> {
+        let state = self.states.get_mut(lock as usize)?.as_mut()?;
+        Some((state, &self.cells[lock as usize]))
+    }
+
+    fn each(&mut self, mut of: impl FnMut(&mut LockState<'s>, &LockCell)) {
+        for &lock in &self.used {
+            if let Some(state) = &mut self.states[lock] {
+                of(state, &self.cells[lock]);
+            }
+        }
+    }
+
+    /// The clock goes on: what was acquired since it was last known was acquired then, as far as anybody knows. Before
+    /// each clock read, and before a timed blocking is noted.
+    pub(crate) fn look(&mut self, recorder: &Recorder) {
+        if recorder.inside() {
+            self.each(|state, cell| state.look(cell, recorder));
+        }
+    }
+
+    /// The window has opened.
+    pub(crate) fn open(&mut self, timed: bool) {
+        self.each(|state, cell| state.open(cell, timed));
+    }
+
+    /// The window has closed.
+    pub(crate) fn close(&mut self) {
+        self.each(LockState::close);
+    }
+
+    /// What was recorded. `stretch`: from the worker's first work in the window to its close.
+    pub(crate) fn into_traces(mut self, stretch: &Range<u64>) -> Vec<LockTrace> {
+        self.close();
+        self.states.into_iter().flatten().map(|state| state.into_trace(stretch)).collect()
     }
 }
 
 impl<'s> LockState<'s> {
-    /// By the Program's index, those locks that `me` uses.
-    pub(crate) fn all(segment: &'s Segment, program: &Program, me: &WorkerProgram) -> Vec<Option<LockState<'s>>> {
-        let uses =
-            |lock: usize| me.ops.iter().any(|op| matches!(op.kind, OpKind::Lock { lock: l, .. } if l as usize == lock));
-        let capacity = (program.window.0 / WAIT_NS).clamp(*WAITS.start(), *WAITS.end()) as usize;
+    fn new(segment: &'s Segment, program: &Program, me: &WorkerProgram, lock: usize) -> LockState<'s> {
+        let placed = &program.locks[lock];
         let reserved = |entries| touched(entries, Wait { start_ticks: 1, ticks: 1 });
-        let state = |(index, placed): (usize, &plan::PlacedLock)| {
-            uses(index).then(|| LockState {
-                name: placed.name.clone(),
-                kind: placed.kind,
-                // SAFETY: the coordinator initialised every lock of the Program before it wrote the header, which
-                // `Segment::attach` checked with the offsets and the worker's index; the segment outlives the context,
-                // of which a worker has one.
-                lock: unsafe { SharedLock::new(segment.lock_place(index as u32), placed.kind, me.index.0) },
-                held: None,
-                hold_since: None,
-                until_sample: HOLD_SAMPLING,
-                last_acquired: 0,
-                reread: 0,
-                trace: LockTrace {
-                    lock: index as u32,
-                    waits: reserved(capacity),
-                    holds: if program.timed_locks { reserved(capacity / HOLD_SAMPLING as usize) } else { Vec::new() },
-                    ..LockTrace::default()
-                },
-            })
-        };
-        program.locks.iter().enumerate().map(state).collect()
-    }
-
-    /// The first attempt, and where it fails the wait with a clock read on both sides.
-    fn take_timed(
-        &mut self,
-        shared: bool,
-        timeout: Option<Duration>,
-        (slot, recorder): (&Slot, &mut Recorder),
-        stop: &dyn Fn() -> bool,
-    ) -> Result<Taken, LockError> {
-        if let Attempt::Acquired(acquired) = self.lock.try_acquire(shared)? {
-            return Ok(Taken::Owned(acquired, None));
-        }
-        let mut effort = Effort::default();
-        slot.set_waits_for(Some(self.trace.lock));
-        let start_ticks = ticks();
-        let waited = self.wait(shared, timeout, &mut effort, stop);
-        let end = ticks();
-        recorder.blocked(start_ticks, end);
-        self.note_effort(effort, recorder);
-        let acquired = waited?; // the slot goes on to say what an abandoned wait was for: its owner is asked for
-        slot.set_waits_for(None);
-        let wait = Some(Wait { start_ticks, ticks: end - start_ticks });
-        Ok(acquired.map_or(Taken::TimedOut(wait), |acquired| Taken::Owned(acquired, wait)))
-    }
-
-    /// As a program does that times nothing.
-    fn take_plainly(
-        &mut self,
-        shared: bool,
-        timeout: Option<Duration>,
-        (slot, recorder): (&Slot, &mut Recorder),
-        stop: &dyn Fn() -> bool,
-    ) -> Result<Taken, LockError> {
-        let mut effort = Effort::default();
-        slot.set_waits_for(Some(self.trace.lock));
-        let acquired = match timeout {
-            None => self.lock.acquire_plain(shared, &mut effort, stop).map(Some),
-            // Its time begins where the first attempt has failed, as in the other arms.
-            Some(_) => match self.lock.try_acquire(shared)? {
-                Attempt::Acquired(acquired) => Ok(Some(acquired)),
-                Attempt::Contended => self.wait(shared, timeout, &mut effort, stop),
+        let holds = if program.timed_locks { reserved(holds_logged(program)) } else { Vec::new() };
+        LockState {
+            name: placed.name.clone(),
+            kind: placed.kind,
+            // SAFETY: the coordinator initialised every lock of the Program before it wrote the header, which
+            // `Segment::attach` checked with the offsets and the worker's index; the segment outlives the context, of
+            // which a worker has one.
+            lock: unsafe { SharedLock::new(segment.lock_place(lock as u32), placed.kind, me.index.0) },
+            place: Place { lock: lock as u32, worker: me.index.0, address: segment.lock_place(lock as u32).at.addr() },
+            owned_at: None,
+            hold_since: None,
+            counts: false,
+            before_window: (0, 0),
+            seen: 0,
+            before_run: 0,
+            last_acquired: 0,
+            reread: 0,
+            trace: LockTrace {
+                lock: lock as u32,
+                waits: reserved(entries(program, WAIT_NS)),
+                holds,
+                ..LockTrace::default()
             },
-        };
-        self.note_effort(effort, recorder);
-        let acquired = acquired?;
-        slot.set_waits_for(None);
-        Ok(acquired.map_or(Taken::TimedOut(None), |acquired| Taken::Owned(acquired, None)))
+        }
     }
 
+    fn open(&mut self, cell: &LockCell, timed: bool) {
+        let (owned, shared) = (cell.exclusive.acquired.get(), cell.shared.acquired.get());
+        (self.counts, self.before_window, self.before_run, self.seen) = (true, (owned, shared), owned, cell.acquired());
+        if timed {
+            cell.exclusive.sample_at.set(owned + HOLD_SAMPLING);
+            cell.shared.sample_at.set(shared + HOLD_SAMPLING);
+        }
+    }
+
+    fn close(&mut self, cell: &LockCell) {
+        if !std::mem::take(&mut self.counts) {
+            return;
+        }
+        let (owned, shared) = (cell.exclusive.acquired.get(), cell.shared.acquired.get());
+        self.trace.shared = shared - self.before_window.1;
+        self.trace.acquisitions = owned - self.before_window.0 + self.trace.shared;
+        self.end_run(cell);
+        cell.exclusive.sample_at.set(NEVER);
+        cell.shared.sample_at.set(NEVER);
+    }
+
+    fn look(&mut self, cell: &LockCell, recorder: &Recorder) {
+        if cell.acquired() != self.seen {
+            self.seen = cell.acquired();
+            self.acquired_at(recorder.last_known(), recorder);
+        }
+    }
+
+    /// It was acquired at a clock read, or then for all that is known.
+    fn acquired_at(&mut self, known: u64, recorder: &Recorder) {
+        // Past the close, which the next clock read will see, only the window's own part counts.
+        let known = known.min(recorder.close_ticks());
+        let since = self.last_acquired.max(recorder.work_ticks());
+        self.trace.longest_gap_ticks = self.trace.longest_gap_ticks.max(known.saturating_sub(since));
+        self.last_acquired = self.last_acquired.max(known);
+    }
+
+    /// This worker's run of acquisitions is over, or the window is.
+    fn end_run(&mut self, cell: &LockCell) {
+        let owned = cell.exclusive.acquired.get();
+        self.trace.longest_run = self.trace.longest_run.max(owned - self.before_run);
+        self.before_run = owned;
+    }
+
+    /// Goes on where compiled code's first attempt was no plain success, for `timeout` at most. `None`: the time was
+    /// up.
     fn wait(
         &mut self,
         shared: bool,
@@ -154,47 +231,45 @@ impl<'s> LockState<'s> {
         }
     }
 
-    fn note_effort(&mut self, effort: Effort, recorder: &Recorder) {
-        if recorder.inside() {
+    fn note_effort(&mut self, effort: Effort) {
+        if self.counts {
             self.trace.spins += effort.spins;
             self.trace.futex_waits += effort.futex_waits;
         }
     }
 
-    /// Notes an acquisition inside the window, and begins a sampled hold where it is time for one.
-    fn note(&mut self, acquired: Acquired, wait: Option<Wait>, shared: bool, timed: bool, recorder: &Recorder) {
-        let trace = &mut self.trace;
-        trace.acquisitions += 1;
-        trace.shared += u64::from(shared && self.kind.shares_readers());
-        trace.handoffs += u64::from(acquired.handoff);
-        trace.owner_died += u64::from(acquired.owner_died);
-        trace.longest_run = trace.longest_run.max(acquired.run.max(acquired.ended_run).into());
-        let owned_at = wait.map(|wait| wait.start_ticks + wait.ticks);
-        if let Some(wait) = wait {
-            trace.contended += 1;
-            if trace.waits.len() < trace.waits.capacity() {
-                trace.waits.push(wait);
-            } else {
-                trace.waits_lost += 1;
-            }
+    /// Notes an acquisition that compiled code has not counted yet.
+    fn note(&mut self, cell: &LockCell, acquired: Acquired) {
+        if !self.counts {
+            return;
         }
-        // Past the close, which the next clock read will see, only the window's own part counts.
-        let known = owned_at.unwrap_or_else(|| recorder.last_known()).min(recorder.close_ticks());
-        let since = self.last_acquired.max(recorder.work_ticks());
-        trace.longest_gap_ticks = trace.longest_gap_ticks.max(known.saturating_sub(since));
-        self.last_acquired = known;
-        self.until_sample -= 1;
-        if self.until_sample == 0 {
-            self.until_sample = HOLD_SAMPLING;
-            if timed && self.trace.holds.len() < self.trace.holds.capacity() {
-                self.hold_since = Some(owned_at.unwrap_or_else(ticks));
-            }
+        self.trace.owner_died += u64::from(acquired.owner_died);
+        if acquired.handoff {
+            self.note_handoff(cell);
         }
     }
 
-    /// What was recorded. `stretch`: from the worker's first work in the window to its close; the time since the last
-    /// acquisition is a gap as well.
-    pub(crate) fn into_trace(self, stretch: &Range<u64>) -> LockTrace {
+    fn log_wait(&mut self, cell: &LockCell, wait: Wait, recorder: &Recorder) {
+        if !self.counts {
+            return;
+        }
+        self.trace.contended += 1;
+        if self.trace.waits.len() < self.trace.waits.capacity() {
+            self.trace.waits.push(wait);
+        } else {
+            self.trace.waits_lost += 1;
+        }
+        self.acquired_at(wait.start_ticks + wait.ticks, recorder);
+        self.seen = cell.acquired();
+    }
+
+    fn note_handoff(&mut self, cell: &LockCell) {
+        self.end_run(cell);
+        self.trace.handoffs += 1;
+    }
+
+    /// The time since the last acquisition is a gap as well.
+    fn into_trace(self, stretch: &Range<u64>) -> LockTrace {
         let last = stretch.end.saturating_sub(self.last_acquired.max(stretch.start));
         let mut trace = self.trace;
         trace.longest_gap_ticks = trace.longest_gap_ticks.max(last);
@@ -202,27 +277,41 @@ impl<'s> LockState<'s> {
     }
 }
 
+/// Sampled holds that a lock's log has room for.
+pub(crate) fn holds_logged(program: &Program) -> usize {
+    entries(program, HOLD_NS * HOLD_SAMPLING)
+}
+
+fn entries(program: &Program, each_ns: u64) -> usize {
+    (program.window.0 / each_ns).clamp(*ENTRIES.start(), *ENTRIES.end()) as usize
+}
+
 /// Whether waiters of a repetition are to leave.
 fn is_aborted(segment: &Segment) -> bool {
     segment.control().phase() == Phase::Aborted
 }
 
-/// Takes lock `index` as a `lock` or `rlock` step does. False where it is not owned: the time was up, or it failed,
-/// which was noted and ends the loop after this pass.
-pub(crate) fn acquire(context: &mut Context<'_>, index: u32, shared: bool, timeout: Option<Duration>) -> bool {
-    let taken = take(context, index, shared, timeout);
-    let Some(Some(state)) = context.locks.get_mut(index as usize) else { return false };
-    match taken {
-        Ok(Taken::Owned(acquired, wait)) => {
-            state.held = Some(Part { shared });
-            context.segment.slot(context.index).set_holds(index, true);
-            if context.recorder.inside() {
-                state.note(acquired, wait, shared, context.timed_locks, &context.recorder);
+/// Takes lock `index` for a `lock` or `rlock` step whose first attempt came to `told`. False where it is not owned: the
+/// time was up, or it failed, which was noted and ends the loop after this pass.
+pub(crate) fn acquire(
+    context: &mut Context<'_>,
+    index: u32,
+    shared: bool,
+    timeout: Option<Duration>,
+    told: i64,
+) -> bool {
+    let first = |state: &mut LockState<'_>| state.lock.settle(shared, told);
+    match take(context, index, shared, timeout, first) {
+        Ok(Taken::Owned(acquired)) => {
+            if let Some((state, cell)) = context.locks.get(index) {
+                state.note(cell, acquired);
             }
             true
         }
-        Ok(Taken::TimedOut(_)) => {
-            state.trace.timeouts += u64::from(context.recorder.inside());
+        Ok(Taken::TimedOut) => {
+            if let Some((state, _)) = context.locks.get(index) {
+                state.trace.timeouts += u64::from(state.counts);
+            }
             false
         }
         Err(error) => {
@@ -232,32 +321,88 @@ pub(crate) fn acquire(context: &mut Context<'_>, index: u32, shared: bool, timeo
     }
 }
 
-fn take(context: &mut Context<'_>, index: u32, shared: bool, timeout: Option<Duration>) -> Result<Taken, LockError> {
-    let segment = context.segment;
-    let Some(Some(state)) = context.locks.get_mut(index as usize) else { return Err(LockError::NotHeld) };
-    let watched = (segment.slot(context.index), &mut context.recorder);
-    let stop = &|| is_aborted(segment);
-    if !context.timed_locks {
-        return state.take_plainly(shared, timeout, watched, stop);
+/// The first attempt, and the wait where it is contended: timed, unless this is a `plain` arm.
+fn take<'s>(
+    context: &mut Context<'s>,
+    index: u32,
+    shared: bool,
+    timeout: Option<Duration>,
+    first: impl FnOnce(&mut LockState<'s>) -> Result<Attempt, LockError>,
+) -> Result<Taken, LockError> {
+    let slot = context.segment.slot(context.index);
+    let Some((state, _)) = context.locks.get(index) else { return Err(LockError::NotHeld) };
+    slot.set_waits_for(Some(index));
+    let taken = match first(state)? {
+        Attempt::Acquired(acquired) => Taken::Owned(acquired),
+        Attempt::Contended => wait(context, index, shared, timeout)?,
+    };
+    // Not where it failed: the slot goes on to say what an abandoned wait was for; its owner is asked for.
+    slot.set_waits_for(None);
+    if matches!(taken, Taken::Owned(Acquired { owner_died: true, .. })) {
+        slot.set_took_over(index);
     }
-    let taken = state.take_timed(shared, timeout, watched, stop)?;
-    taken.wait().into_iter().for_each(|wait| context.break_after_long(wait.ticks));
     Ok(taken)
 }
 
-/// Releases lock `index` as an `unlock` or `runlock` step does. True where a reader has to read again: it is held anew.
-pub(crate) fn release(context: &mut Context<'_>, index: u32, shared: bool) -> bool {
-    let segment = context.segment;
-    let Some(Some(state)) = context.locks.get_mut(index as usize) else { return false };
-    if state.held.take().is_none() {
-        return false; // its acquisition failed, and that was noted
+/// A contended wait, from its begin to its end. Once the lock is owned others may wait for it, so that all that can be
+/// noted later is: at its release, or at the next clock read.
+fn wait(context: &mut Context<'_>, index: u32, shared: bool, timeout: Option<Duration>) -> Result<Taken, LockError> {
+    let (segment, timed) = (context.segment, context.timed_locks);
+    context.note_wait();
+    let Some((state, cell)) = context.locks.get(index) else { return Err(LockError::NotHeld) };
+    let mut effort = Effort::default();
+    // The markers lie outside the two clock reads: what a tracer costs there is in its own figures, not in the lab's.
+    if timed {
+        markers::lock_contended(state.place);
     }
+    let start_ticks = if timed { ticks() } else { 0 };
+    let waited = state.wait(shared, timeout, &mut effort, &|| is_aborted(segment));
+    let end = if timed { ticks() } else { 0 };
+    state.note_effort(effort);
+    let owned = matches!(waited, Ok(Some(_)));
+    if timed && owned {
+        state.owned_at = Some(end);
+        cell.by_hook.set(1);
+        markers::lock_acquired(state.place);
+        context.locks.unnoted = Some((index, Wait { start_ticks, ticks: end - start_ticks }));
+    } else if timed {
+        context.blocked(start_ticks, end);
+    }
+    Ok(waited?.map_or(Taken::TimedOut, Taken::Owned))
+}
+
+/// Compiled code has acquired lock `index` exclusively, which it has not counted yet, behind another or as the first.
+pub(crate) fn hand_off(context: &mut Context<'_>, index: u32) {
+    let Some((state, cell)) = context.locks.get(index) else { return };
+    if state.lock.note_owner() && state.counts {
+        state.note_handoff(cell);
+    }
+}
+
+/// Begins to time the hold of lock `index`, which is owned and counted. The release that ends it goes by the hook.
+pub(crate) fn sample(context: &mut Context<'_>, index: u32, shared: bool) {
+    let Some((state, cell)) = context.locks.get(index) else { return };
+    let tally = cell.tally(shared && state.kind.shares_readers());
+    let has_room_for_another = state.trace.holds.len() + 1 < state.trace.holds.capacity();
+    tally.sample_at.set(if has_room_for_another { tally.acquired.get() + HOLD_SAMPLING } else { NEVER });
+    cell.by_hook.set(1);
+    state.hold_since = Some(state.owned_at.unwrap_or_else(ticks));
+}
+
+/// Releases lock `index` for an `unlock` or `runlock` step. True where a reader has to read again: it is held anew.
+pub(crate) fn release(context: &mut Context<'_>, index: u32, shared: bool, told: i64) -> bool {
+    let segment = context.segment;
+    let Some((state, cell)) = context.locks.get(index) else { return false };
+    cell.by_hook.set(0);
     let held = state.hold_since.map(|start_ticks| Wait { start_ticks, ticks: ticks() - start_ticks });
-    match state.lock.release(shared, &|| is_aborted(segment)) {
+    match state.lock.release_for(shared, told, &|| is_aborted(segment)) {
         Ok(Released::Done) => {
-            segment.slot(context.index).set_holds(index, false);
-            state.hold_since = None;
+            if state.owned_at.is_some() {
+                markers::lock_released(state.place);
+            }
+            (state.owned_at, state.hold_since) = (None, None);
             state.trace.holds.extend(held);
+            context.note_wait();
             false
         }
         Ok(Released::ReadAgain) => read_again(context, index),
@@ -268,23 +413,35 @@ pub(crate) fn release(context: &mut Context<'_>, index: u32, shared: bool) -> bo
     }
 }
 
+/// Does what compiled code's release of lock `index` left to do.
+pub(crate) fn finish_release(context: &mut Context<'_>, index: u32, told: i64) {
+    let Some((state, _)) = context.locks.get(index) else { return };
+    if let Err(error) = state.lock.release_after(told) {
+        fail(context, index, &error);
+    }
+}
+
 /// Takes a sequence lock again for a reader whose reading was torn. That is part of the same acquisition: it is neither
 /// counted again nor has it a timeout, and its waits are timed as blocking, not logged.
 fn read_again(context: &mut Context<'_>, index: u32) -> bool {
-    let Some(Some(state)) = context.locks.get_mut(index as usize) else { return false };
-    state.trace.retries += u64::from(context.recorder.inside());
+    context.note_wait();
+    let Some((state, cell)) = context.locks.get(index) else { return false };
+    cell.by_hook.set(1);
+    state.trace.retries += u64::from(state.counts);
     state.reread = state.reread.wrapping_add(1);
     if state.reread.is_multiple_of(RETRIES_A_READ) {
         context.read_inside_batch(ticks());
     }
-    let taken = if is_aborted(context.segment) { Err(LockError::Abandoned) } else { take(context, index, true, None) };
+    let taken = if is_aborted(context.segment) {
+        Err(LockError::Abandoned)
+    } else {
+        take(context, index, true, None, |state| state.lock.try_acquire(true))
+    };
+    if let Some((_, wait)) = context.locks.take_unnoted() {
+        context.blocked(wait.start_ticks, wait.start_ticks + wait.ticks);
+    }
     match taken {
-        Ok(_) => {
-            if let Some(Some(state)) = context.locks.get_mut(index as usize) {
-                state.held = Some(Part { shared: true });
-            }
-            true
-        }
+        Ok(_) => true,
         Err(error) => {
             fail(context, index, &error);
             false
@@ -295,26 +452,11 @@ fn read_again(context: &mut Context<'_>, index: u32) -> bool {
 /// Notes the first failure and ends the loop after this pass. A wait that was given up is none of its own: the
 /// repetition was given up.
 fn fail(context: &mut Context<'_>, index: u32, error: &LockError) {
-    context.break_now = 1;
+    context.break_after_pass();
     if *error != LockError::Abandoned
-        && let Some(Some(state)) = context.locks.get(index as usize)
+        && let Some((state, _)) = context.locks.get(index)
     {
-        context.failure.get_or_insert_with(|| Failure::lock(&state.name, error));
-    }
-}
-
-/// Gives back what a pass that was given up half-way still holds, so that the others can end their own passes. Only a
-/// robust kind recovers what cannot be given back; with any other that is a failure.
-pub(crate) fn release_held(context: &mut Context<'_>) {
-    let segment = context.segment;
-    for index in 0..context.locks.len() {
-        let Some(state) = &mut context.locks[index] else { continue };
-        let Some(part) = state.held.take() else { continue };
-        match state.lock.release(part.shared, &|| is_aborted(segment)) {
-            // A reader that would read again holds nothing, and is not going to read.
-            Ok(Released::Done | Released::ReadAgain) => segment.slot(context.index).set_holds(index as u32, false),
-            Err(_) if state.kind.is_robust() => {}
-            Err(error) => fail(context, index as u32, &error),
-        }
+        let failure = Failure::lock(&state.name, error);
+        context.failure.get_or_insert(failure);
     }
 }

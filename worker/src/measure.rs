@@ -1,11 +1,10 @@
 //! The measured loop: batches of compiled passes between clock reads, from the start line until all have left.
 #![allow(unsafe_code)] // entering compiled code; touching the mapped area
 
-use crate::compile::CompiledLoop;
+use crate::compile::{CompiledLoop, Progress};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::gate::Gatekeeper;
-use crate::locks;
 use crate::pace::Pace;
 use plan::{PAGE_BYTES, TickRate};
 use shm_layout::{Gate, Phase, Segment, WorkerState, ticks};
@@ -58,12 +57,11 @@ pub(crate) fn run(
 /// The worker's loop, from when it is due until every worker has left the window.
 pub(crate) fn work(compiled: &mut CompiledLoop, context: &mut Context<'_>) {
     wait_for_work(context);
-    if context.latency.is_some() || context.period_ticks.is_some() {
+    if context.latency.is_some() || context.schedule.is_some() {
         passes_one_by_one(compiled, context);
     } else {
         passes(compiled, context);
     }
-    locks::release_held(context);
 }
 
 /// Where the role begins after the window: reads the clock until then, about as often as passes would, so that the mask
@@ -85,25 +83,29 @@ fn wait_for_work(context: &mut Context<'_>) {
     context.recorder.begin_work();
 }
 
+/// Makes `passes` passes, or as many as go before one blocks for long, and reads the clock, which it gives as well.
+pub(crate) fn batch(compiled: &mut CompiledLoop, context: &mut Context<'_>, passes: u64) -> (Progress, u64) {
+    let (area, handle) = (context.segment.area(), context.handle());
+    // SAFETY: the area holds every offset of the Program (`Segment::attach` checked), and is that of the segment that the
+    // loop was compiled for; only hooks touch the context until this returns.
+    let progress = unsafe { compiled.run(area, handle, passes) };
+    let now = ticks();
+    context.recorder.completed(progress.passes, now);
+    context.read(now);
+    (progress, now)
+}
+
 fn passes(compiled: &mut CompiledLoop, context: &mut Context<'_>) {
     let segment = context.segment;
-    let area = segment.area();
-    let mut batch = Batch::new(compiled.unroll(), segment.header().tick_rate());
+    let mut length = Batch::new(compiled.unroll(), segment.header().tick_rate());
     let mut last = ticks();
     while !segment.control().must_stop() && context.failure.is_none() {
-        context.break_now = 0;
-        let shared: *mut Context<'_> = context;
-        // SAFETY: the area holds every offset of the Program (`Segment::attach` checked); the context starts with
-        // `break_now`, and only hooks touch it until this returns.
-        let progress = unsafe { compiled.run(area, shared.cast(), batch.passes()) };
-        let now = ticks();
-        context.recorder.completed(progress.passes, now);
-        context.read(now);
+        let (progress, now) = batch(compiled, context, length.passes());
         if progress.gave_up_in.is_some() {
             context.gave_up_in = progress.gave_up_in;
             return;
         }
-        batch.took(now - last);
+        length.took(now - last);
         // Entering the window opens counters: that time belongs to no batch.
         last = context.recorder.last_read();
     }
@@ -113,16 +115,15 @@ fn passes(compiled: &mut CompiledLoop, context: &mut Context<'_>) {
 fn passes_one_by_one(compiled: &mut CompiledLoop, context: &mut Context<'_>) {
     let segment = context.segment;
     let area = segment.area();
-    let mut pace = Pace::new(context.period_ticks, ticks());
+    let mut pace = Pace::new(context.schedule, ticks());
     while !segment.control().must_stop() && context.failure.is_none() {
         let Some(start) = idle_until_due(context, &mut pace) else { return };
         let intended = pace.due().unwrap_or(start);
         pace.begin();
         let was_inside = context.recorder.inside();
-        context.break_now = 0;
-        let shared: *mut Context<'_> = context;
-        // SAFETY: as in `passes`.
-        let progress = unsafe { compiled.run(area, shared.cast(), 1) };
+        let handle = context.handle();
+        // SAFETY: as in `batch`.
+        let progress = unsafe { compiled.run(area, handle, 1) };
         let end = ticks();
         if progress.passes > 0 && context.recorder.counts(end) {
             context.latency.iter_mut().for_each(|latency| latency.note(intended, start, end));
@@ -146,7 +147,7 @@ fn idle_until_due(context: &mut Context<'_>, pace: &mut Pace) -> Option<u64> {
     while pace.due().is_some_and(|due| now < due) {
         if now - from >= stretch {
             let was_inside = context.recorder.inside();
-            context.recorder.blocked(from, now);
+            context.blocked(from, now);
             context.read(now);
             restart_where_the_window_opened(context, was_inside, pace);
             if context.segment.control().must_stop() {
@@ -158,7 +159,7 @@ fn idle_until_due(context: &mut Context<'_>, pace: &mut Pace) -> Option<u64> {
         now = ticks();
     }
     if now > from {
-        context.recorder.blocked(from, now);
+        context.blocked(from, now);
     }
     Some(now)
 }

@@ -2,7 +2,7 @@
 //! CPUs, and how fast each core runs a fixed loop. A hypervisor moves virtual CPUs, and its other tenants halve a
 //! core's speed through the sibling thread; neither shows from inside in any other way.
 
-use crate::compile::CompiledLoop;
+use crate::compile::{CompiledLoop, LockSites};
 use crate::failure::Failure;
 use crate::measure::Batch;
 use plan::TickRate;
@@ -195,7 +195,8 @@ impl Contender {
             ops: vec![Op { every: 1, step: 0, kind: bump }],
             ..me.clone()
         };
-        let compiled = CompiledLoop::compile(&program, 0, 1.0, &crate::hooks()).map_err(Failure::compile)?;
+        let compiled =
+            CompiledLoop::compile(&program, &LockSites::NONE, 0, 1.0, &crate::hooks()).map_err(Failure::compile)?;
         Ok(Contender { compiled })
     }
 
@@ -237,11 +238,10 @@ impl Contender {
     }
 
     fn batch(&mut self, tally: &AtomicU64, passes: u64) -> u64 {
-        let mut unused_context = 0u64;
         #[allow(unsafe_code)]
         // SAFETY: the loop's one operation is 8 bytes at offset 0, and the tally is that word; no operation of it takes
-        // the context.
-        let progress = unsafe { self.compiled.run(tally.as_ptr().cast(), (&raw mut unused_context).cast(), passes) };
+        // the cells.
+        let progress = unsafe { self.compiled.run(tally.as_ptr().cast(), std::ptr::null_mut(), passes) };
         progress.passes
     }
 }

@@ -36,6 +36,9 @@ pub(crate) struct Recorder {
     slice_ticks: u64,
     gap_floor_ticks: u64,
     long_blocking_ticks: u64,
+    /// Locks are waited for without being timed: a long distance of two reads may be such a wait, and the run queue is
+    /// asked whether it was.
+    waits_untimed: bool,
     counters: Counters,
     /// When what is taken was noted: first, and last.
     noted: (Option<u64>, Option<u64>),
@@ -99,14 +102,16 @@ impl Recorder {
     /// A recorder for a window of the Program's length, which counts what `orders` say.
     pub(crate) fn new(program: &Program, rate: TickRate, orders: &[Order]) -> Recorder {
         let slices = (program.window.0 / SLICE_NS) as usize + 16;
+        let schedstat = Schedstat::open();
         Recorder {
             stage: Stage::Before,
             slice_ticks: rate.ticks(SLICE_NS),
             gap_floor_ticks: rate.ticks(GAP_FLOOR_NS),
             long_blocking_ticks: rate.ticks(LONG_BLOCKING_NS),
+            waits_untimed: !program.timed_locks && schedstat.file.is_some(),
             counters: Counters::open(orders),
             noted: (None, None),
-            schedstat: Schedstat::open(),
+            schedstat,
             open_ticks: 0,
             close_ticks: 0,
             after_ticks: 0,
@@ -231,8 +236,9 @@ impl Recorder {
             }
             Stage::Inside if now >= self.close_ticks => {
                 self.leave();
-                slot.set_state(WorkerState::Left);
+                // In this order: the coordinator arrives for a worker that died as planned and had not left.
                 control.arrive_left(workers);
+                slot.set_state(WorkerState::Left);
             }
             Stage::Inside | Stage::Left => {}
         }
@@ -242,6 +248,13 @@ impl Recorder {
         let distance = now.saturating_sub(self.last_read);
         let blocked = std::mem::take(&mut self.blocked_since_read).min(distance);
         let unexplained = distance - blocked;
+        if self.waits_untimed && unexplained > self.long_blocking_ticks {
+            // Judged as a timed blocking that long: an eviction where the run queue kept this worker.
+            self.blocked(self.last_read + blocked, now);
+            self.blocked_since_read = 0;
+            self.last_read = now;
+            return;
+        }
         self.distances.saturating_record(unexplained.max(1));
         if self.stage == Stage::Inside && unexplained > self.gap_candidate_ticks {
             if self.gaps.len() < self.gaps.capacity() {
@@ -510,6 +523,25 @@ mod tests {
         assert!(recorded.gaps.is_empty());
         assert_eq!(recorded.blocked_ticks, 1_000_000);
         assert_eq!(recorded.slices.len(), 1, "a pass longer than a slice is its own slice");
+    }
+
+    /// In a `plain` arm a wait for a lock is inside the distance of two reads. All of a role that waited 100 us at a time
+    /// was taken for evicted, and no repetition counted.
+    #[test]
+    fn where_waits_are_untimed_a_long_distance_is_left_to_the_run_queue() {
+        let mut script = Script::opened();
+        let knows = script.recorder.schedstat.file.is_some();
+        script.recorder.waits_untimed = knows;
+        script.read(20_000, 1);
+        script.recorder.blocked(script.start + 30_000, script.start + 130_000);
+        script.read(240_000, 1);
+        script.read(260_000, 1);
+        let (recorded, start) = script.finish();
+        let gap = Gap { start_ticks: start + 20_000, end_ticks: start + 240_000, blocked_ticks: 100_000 };
+        assert_eq!(recorded.gaps, if knows { vec![] } else { vec![gap] }, "else nobody knows what it was");
+        assert_eq!(recorded.blocked_ticks, if knows { 220_000 } else { 100_000 });
+        let stretch = (start + 30_000, start + 240_000);
+        assert!(recorded.queue_delays.iter().all(|d| (d.start_ticks, d.end_ticks) == stretch), "asked about both");
     }
 
     #[test]

@@ -17,7 +17,7 @@ fn denied_executable_memory_is_named_with_its_cure() {
         return;
     }
     let program = support::program([support::access(AccessKind::Load, 0)]);
-    match CompiledLoop::compile(&program, 0, 1.0, &support::HOOKS) {
+    match CompiledLoop::compile(&program, &worker::compile::LockSites::NONE, 0, 1.0, &support::HOOKS) {
         Err(error @ CompileError::ExecutableMemoryDenied { .. }) => {
             let text = error.to_string();
             assert!(text.contains("Permission denied") && text.contains("MemoryDenyWriteExecute=no"), "{text}");

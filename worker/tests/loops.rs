@@ -7,7 +7,7 @@ mod support;
 use plan::{AccessKind, Address, Nanos, OpKind, Width};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use support::{Called, Context, access, compile, program, program_every, run};
-use worker::compile::{CompileError, CompiledLoop, Progress, work_turn_ns};
+use worker::compile::{CompileError, CompiledLoop, LockSites, Progress, work_turn_ns};
 
 /// Runs `passes` passes of these operations on 32 words of zeros.
 fn area_after(ops: Vec<(u32, OpKind)>, passes: u64) -> Vec<u64> {
@@ -96,9 +96,7 @@ fn bumps_of_one_word_in_one_pass_are_all_made() {
 #[test]
 fn hooks_are_called_in_order_with_their_arguments() {
     let ops = [
-        OpKind::Lock { lock: 3, shared: false, timeout: None },
         access(AccessKind::Add, 0),
-        OpKind::Unlock { lock: 3, shared: false },
         OpKind::Sleep(Nanos(5_000_000_000)),
         OpKind::Yield,
         OpKind::Touch { region: 1 },
@@ -112,48 +110,12 @@ fn hooks_are_called_in_order_with_their_arguments() {
     let done = run(&mut compile(&program(ops)), &mut area, &mut context, 2);
     assert_eq!(done.passes, 2);
     assert_eq!(area, [2, 0]);
-    let (lock, unlock) = (Called::Lock(3, false, 0), Called::Unlock(3, false));
-    let pass = [lock, unlock, Called::Sleep(5_000_000_000), Called::Yield, Called::Touch(1)];
-    assert_eq!(context.log, [pass, pass].concat());
-}
-
-/// `lock 1`, an add, `rlock 2` with a timeout, an add, `runlock 2`, an add, `unlock 1`.
-fn nested() -> [OpKind; 7] {
-    let add = |at| access(AccessKind::Add, at);
-    [
-        OpKind::Lock { lock: 1, shared: false, timeout: None },
-        add(0),
-        OpKind::Lock { lock: 2, shared: true, timeout: Some(Nanos(1_000)) },
-        add(8),
-        OpKind::Unlock { lock: 2, shared: true },
-        add(16),
-        OpKind::Unlock { lock: 1, shared: false },
-    ]
-}
-
-#[test]
-fn a_timeout_skips_what_the_lock_was_for_and_no_more() {
-    let (mut area, mut context) = ([0; 3], Context { times_out: true, ..Context::default() });
-    let done = run(&mut compile(&program(nested())), &mut area, &mut context, 2);
-    assert_eq!(done, Progress { passes: 2, gave_up_in: None });
-    assert_eq!(area, [2, 0, 2], "a lock without a timeout is owned when its hook returns");
-    let pass = [Called::Lock(1, false, 0), Called::Lock(2, true, 1_000), Called::Unlock(1, false)];
+    let pass = [Called::Sleep(5_000_000_000), Called::Yield, Called::Touch(1)];
     assert_eq!(context.log, [pass, pass].concat());
 }
 
 #[test]
-fn a_reader_that_is_sent_back_reads_again_from_behind_its_acquisition() {
-    let (mut area, mut context) = ([0; 3], Context { retries: 2, ..Context::default() });
-    let done = run(&mut compile(&program(nested())), &mut area, &mut context, 1);
-    assert_eq!(done, Progress { passes: 1, gave_up_in: None });
-    assert_eq!(area, [1, 3, 1]);
-    let again = Called::Unlock(2, true);
-    let first = [Called::Lock(1, false, 0), Called::Lock(2, true, 1_000)];
-    assert_eq!(context.log, [&first[..], &[again; 3], &[Called::Unlock(1, false)]].concat());
-}
-
-#[test]
-fn break_now_ends_a_blocking_loop_after_its_pass() {
+fn a_hook_ends_a_blocking_loop_after_its_pass() {
     let ops = [OpKind::Yield, access(AccessKind::Add, 0)];
     let (mut area, mut context) = ([0], Context { break_after_yields: 5, ..Context::default() });
     let done = run(&mut compile(&program(ops)), &mut area, &mut context, 1000);
@@ -193,9 +155,7 @@ fn post_and_wait_hand_over_between_two_threads() {
             let mut context = Context { patience: u64::MAX, ..Context::default() };
             let mut compiled = compile(&program(ops));
             // SAFETY: the program's offsets lie in the 32 words, which both threads access atomically alone.
-            unsafe {
-                compiled.run(words.as_ptr().cast_mut().cast(), (&raw mut context).cast::<std::ffi::c_void>(), ROUNDS)
-            }
+            unsafe { compiled.run(words.as_ptr().cast_mut().cast(), context.handle(), ROUNDS) }
         };
         let (post, wait) = (|at| OpKind::Post { width, at }, |at| OpKind::Wait { width, at });
         let add = || access(AccessKind::Add, 248);
@@ -218,7 +178,7 @@ fn two_threads_alternate_on_one_word() {
         let mut context = Context { patience: u64::MAX, ..Context::default() };
         let mut compiled = compile(&program(ops));
         // SAFETY: the program's one offset is the word.
-        unsafe { compiled.run(word.as_ptr().cast(), (&raw mut context).cast(), ROUNDS) }
+        unsafe { compiled.run(word.as_ptr().cast(), context.handle(), ROUNDS) }
     };
     std::thread::scope(|scope| {
         scope.spawn(|| play([wait.clone(), post.clone()]));
@@ -240,13 +200,13 @@ fn what_no_program_holds_is_refused_with_its_step() {
     for (ops, says) in
         [(vec![(1, far)], "2 GiB"), (vec![(1, none)], "no elements"), (vec![(0, OpKind::Fence)], "never")]
     {
-        let Err(error) = CompiledLoop::compile(&program_every(ops), 0, 1.0, &support::HOOKS) else {
+        let Err(error) = CompiledLoop::compile(&program_every(ops), &LockSites::NONE, 0, 1.0, &support::HOOKS) else {
             panic!("compiled what should be refused for {says}")
         };
         assert!(matches!(error, CompileError::InvalidOp { step: 0, .. }));
         assert!(error.to_string().contains(says), "{error}");
     }
-    let uncalibrated = CompiledLoop::compile(&program([OpKind::Fence]), 0, 0.0, &support::HOOKS);
+    let uncalibrated = CompiledLoop::compile(&program([OpKind::Fence]), &LockSites::NONE, 0, 0.0, &support::HOOKS);
     assert!(matches!(uncalibrated, Err(CompileError::Calibration { .. })));
 }
 

@@ -16,6 +16,7 @@ use crate::machine::Machine;
 use crate::modelling;
 use crate::needs;
 use crate::report::files;
+use crate::report::lock_log::LockLog;
 use crate::report::progress::{Progress, ProgressMode};
 use crate::report::style::{ColourChoice, Style};
 use crate::report::window;
@@ -46,7 +47,9 @@ pub(crate) fn run(options: &RunOptions, colour: ColourChoice) -> Result<Ending, 
     if options.show_code {
         show_code::print(&bound, &style, options.json)?;
     }
-    files::check(&options.out).map_err(|error| CommandError::Failed(error.to_string()))?;
+    let failed = |error: files::WriteError| CommandError::Failed(error.to_string());
+    let folder = files::check(&options.out).map_err(failed)?;
+    let mut lock_log = options.lock_log.then(|| LockLog::create(folder)).transpose().map_err(failed)?;
     clean::sweep();
     let spoilers = spoilers::look(options, &plan, &bound, &selection, &machine);
     let orders = selection.orders();
@@ -65,7 +68,7 @@ pub(crate) fn run(options: &RunOptions, colour: ColourChoice) -> Result<Ending, 
         hold: hold.as_ref(),
     };
     let mut progress = Progress::new(progress_mode(options), &plan.title, campaign.planned_repetitions());
-    let measured = campaign.measure(&mut progress);
+    let measured = campaign.measure(&mut progress, lock_log.as_mut());
     progress.finish();
     drop(held);
     let measured = measured.map_err(|error| conclude::command_error(&error, &signals))?;
@@ -76,7 +79,7 @@ pub(crate) fn run(options: &RunOptions, colour: ColourChoice) -> Result<Ending, 
     if options.model || modelling::is_wanted(&run) {
         modelling::beside(&mut run, &bound, &machine.topology);
     }
-    let folder = conclude::save(&run, options, &loaded.plan.name, &verdict, signals)?;
+    let folder = conclude::save(&run, lock_log, options, &loaded.plan.name, &verdict, signals)?;
     conclude::show(&run, options, folder, &verdict, &style)
 }
 

@@ -17,7 +17,8 @@ use std::time::{Duration, SystemTime};
 const MAX_VALUE_DIVISOR: f64 = 1e6;
 
 /// Writes an interval each distribution: as long as the run, tagged `ARM/wait:LOCK`, `ARM/hold:LOCK`, `ARM/response:ROLE`
-/// or `ARM/service:ROLE`, its values nanoseconds, V2 with compression.
+/// or `ARM/service:ROLE`, with `/worker:INDEX` behind it where it is one worker's, its values nanoseconds, V2 with
+/// compression.
 ///
 /// # Errors
 /// What `out` answers.
@@ -71,9 +72,11 @@ mod tests {
     use super::*;
     use crate::report::testing;
     use analysis::{distributions, percentiles};
+    use base64::Engine;
+    use base64::prelude::BASE64_STANDARD as BASE64;
     use hdrhistogram::serialization::Deserializer;
     use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
-    use std::collections::BTreeMap;
+    use std::collections::{BTreeMap, BTreeSet};
     use std::process::Command;
 
     /// Reads a log as a user of the package would. A rank that is no whole number is rounded by the package and taken from
@@ -132,7 +135,7 @@ print(json.dumps(found))
         for entry in IntervalLogIterator::new(&log) {
             match entry.unwrap() {
                 LogEntry::Interval(interval) => {
-                    let bytes = base64_decoded(interval.encoded_histogram());
+                    let bytes = BASE64.decode(interval.encoded_histogram()).unwrap();
                     let histogram: Histogram<u64> = Deserializer::new().deserialize(&mut bytes.as_slice()).unwrap();
                     assert!((interval.duration().as_secs_f64() - run.duration_s).abs() < 1e-3);
                     read.insert(interval.tag().unwrap().as_str().to_owned(), histogram);
@@ -151,24 +154,6 @@ print(json.dumps(found))
             assert_eq!(seen, figures(one), "{}", tag(one));
         }
         assert!(read.contains_key("packed@workers=2;rest=0_ns/wait:m"), "{:?}", read.keys());
-    }
-
-    /// Standard base64 with padding, as the log has it.
-    fn base64_decoded(text: &str) -> Vec<u8> {
-        let value = |c: u8| match c {
-            b'A'..=b'Z' => c - b'A',
-            b'a'..=b'z' => c - b'a' + 26,
-            b'0'..=b'9' => c - b'0' + 52,
-            b'+' => 62,
-            b'/' => 63,
-            other => panic!("{other} is no digit of base64"),
-        };
-        let digits: Vec<u32> = text.bytes().filter(|c| *c != b'=').map(|c| u32::from(value(c))).collect();
-        let group = |four: &[u32]| {
-            let bits: u32 = four.iter().enumerate().fold(0, |bits, (place, digit)| bits | digit << (18 - 6 * place));
-            bits.to_be_bytes()[1..four.len()].to_vec()
-        };
-        digits.chunks(4).flat_map(group).collect()
     }
 
     #[test]
@@ -190,6 +175,11 @@ print(json.dumps(found))
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let read: BTreeMap<String, Vec<u64>> = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!(read.len(), found.len());
+        for part in ["/wait:m", "/hold:m", "/response:counter", "/service:counter"] {
+            let of = |tag: &&String| tag.split_once(part).map(|(_, worker)| worker.to_owned());
+            let whose: BTreeSet<String> = read.keys().filter_map(|tag| of(&tag)).collect();
+            assert_eq!(whose, ["", "/worker:0", "/worker:1"].map(str::to_owned).into(), "{part} of all and of each");
+        }
         let mut whole_ranks = 0;
         for one in &found {
             let (python, ours) = (&read[&tag(one)], figures(one));

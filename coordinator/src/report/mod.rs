@@ -10,6 +10,7 @@ pub(crate) mod doctor;
 mod figures;
 pub(crate) mod files;
 mod hlog;
+pub(crate) mod lock_log;
 pub(crate) mod modelled;
 mod page;
 pub(crate) mod progress;

@@ -416,6 +416,7 @@ fn arm(name: &str, kind: Kind, bytes: u64, ns: Interval, ratio_to_best: Option<I
         cpu: index,
         ns_per_op: Some(ns),
         ops_per_second: rate(share),
+        latency_ns: None,
     };
     let unsupported = CounterSummary {
         measured: Measured {

@@ -97,19 +97,19 @@ pub(crate) fn alone() -> MutexGuard<'static, ()> {
     MEASURING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A worker process of one coordinator, found in procfs.
+/// A process of workers of one coordinator, found in procfs.
 #[derive(Clone, Debug)]
 pub(crate) struct Worker {
     pub(crate) pid: i32,
     pub(crate) segment: String,
+    /// The process's number: its worker's index, where every process before it has one thread, too.
     pub(crate) index: u32,
 }
 
 /// The workers of the coordinator with that pid.
 pub(crate) fn workers_of(coordinator: u32) -> Vec<Worker> {
-    let processes =
-        std::fs::read_dir("/proc").unwrap().filter_map(|e| e.ok()?.file_name().to_str()?.parse::<i32>().ok());
-    processes
+    children_of(coordinator)
+        .into_iter()
         .filter_map(|pid| {
             let line = std::fs::read(format!("/proc/{pid}/cmdline")).ok()?;
             let words: Vec<&str> = std::str::from_utf8(&line).ok()?.split('\0').collect();
@@ -121,6 +121,17 @@ pub(crate) fn workers_of(coordinator: u32) -> Vec<Worker> {
             })
         })
         .collect()
+}
+
+/// The children of a process; every process where the kernel does not tell (CONFIG_PROC_CHILDREN).
+fn children_of(pid: u32) -> Vec<i32> {
+    match std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")) {
+        Ok(children) => children.split_whitespace().filter_map(|pid| pid.parse().ok()).collect(),
+        Err(_) => {
+            let all = std::fs::read_dir("/proc").unwrap();
+            all.filter_map(|e| e.ok()?.file_name().to_str()?.parse().ok()).collect()
+        }
+    }
 }
 
 /// Waits until `found` gives something; panics after `limit`.
@@ -192,7 +203,7 @@ pub(crate) struct Conversation {
 /// What a run says at a gate.
 pub(crate) struct AtGate {
     pub(crate) text: String,
-    /// In the order of the workers.
+    /// Of each worker, in order.
     pub(crate) pids: Vec<i32>,
 }
 
@@ -217,7 +228,9 @@ impl Conversation {
                 text.push_str(&line);
             }
             if held && line.starts_with("Enter") {
-                let pid = |line: &str| line.rsplit_once(": pid ").map(|(_, pid)| pid.parse().unwrap());
+                let pid = |line: &str| {
+                    line.rsplit_once(": pid ").map(|(_, pid)| pid.split(',').next().unwrap().parse().unwrap())
+                };
                 return AtGate { pids: text.lines().filter_map(pid).collect(), text };
             }
         }

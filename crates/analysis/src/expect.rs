@@ -447,7 +447,7 @@ mod tests {
                 Metric::Latency(Quantile::P99),
                 "latency_p99_ns(packed) was not measured: role `counter` is a closed loop that does not time",
             ),
-            (Metric::Hold(Quantile::P50), "no hold of `m` in `packed` was timed: one acquisition in 61 is"),
+            (Metric::Hold(Quantile::P50), "no hold of `m` in `packed` was timed: one acquisition in 251 is"),
         ] {
             let seen = judged(bench().with_lock("m"), number(term(metric, "packed"), Relation::AtMost, 1e9));
             assert_eq!((seen.state, seen.seen), (NotApplicable, None));

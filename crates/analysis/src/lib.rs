@@ -25,7 +25,7 @@ mod view;
 mod warnings;
 mod words;
 
-pub use mask::{Stuck, observe, stuck, watching_share};
+pub use mask::{LockSpan, LockTime, Stuck, each_lock_time, observe, stuck, watching_share};
 pub use times::{DIGITS, Distribution, distributions, percentiles};
 
 use plan::{Bound, Plan, Topology};

@@ -51,7 +51,7 @@ pub fn stuck(program: &Program, traces: &[Trace], clock: TickRate) -> Vec<Stuck>
 /// A gap between two clock reads is an eviction where its unexplained part is over 50 µs + 3 × the worker's median
 /// read distance; so is a blocking stretch after which the run queue had kept the worker for over 50 µs, and the edge
 /// of the window where a worker had not yet, or no longer, read the clock. Slices of *all* workers
-/// that overlap an eviction of *any* are masked. Where workers share a CPU nothing is masked: the figure is the whole
+/// that overlap an eviction of *any* are masked. Where workers share a CPU nothing is masked, waits and holds neither: the figure is the whole
 /// window's, and [`Observation::lost_ns`] the time some worker was off its CPU.
 ///
 /// Where roles begin at different times, all of this is of what lies behind the last one's begin: before it not everyone
@@ -73,7 +73,7 @@ pub fn observe(arm: &str, block: u32, program: &Program, traces: &[Trace], clock
             worker: trace.worker,
             role: role_name(worker),
             pid: Some(trace.pid),
-            tid: None,
+            tid: (trace.tid != trace.pid).then_some(trace.tid),
             cpu: trace.cpu,
             passes: trace.passes,
             kept_passes: share.kept_passes,
@@ -204,6 +204,24 @@ impl<'a> Masking<'a> {
         }
     }
 
+    /// Whether a wait or a hold overlaps no eviction, and began when all roles had. Where workers share a CPU some worker
+    /// is always off it: there evictions leave none out.
+    fn counts(&self, time: &Wait) -> bool {
+        let evicted =
+            || !self.program.shares_cpu && self.evictions.overlap(time.start_ticks, time.start_ticks + time.ticks);
+        self.together(time.start_ticks) && !evicted()
+    }
+
+    /// Its length, to the nanosecond.
+    fn ns(&self, time: &Wait) -> u64 {
+        self.clock.ns(time.ticks).round() as u64
+    }
+
+    fn lock_name(&self, trace: &LockTrace) -> String {
+        let placed = self.program.locks.get(trace.lock as usize);
+        placed.map_or_else(|| format!("lock {}", trace.lock), |lock| lock.name.clone())
+    }
+
     fn ns_per_op(&self, slices: &[&Slice]) -> Vec<f64> {
         let with_passes = slices.iter().filter(|s| s.passes > 0);
         with_passes.map(|s| self.clock.ns(length(s)) / s.passes as f64).collect()
@@ -244,13 +262,10 @@ fn evicted_enough_to_excuse(program: &Program, trace: &Trace, clock: TickRate) -
 }
 
 fn lock(trace: &LockTrace, masking: &Masking<'_>) -> LockObservation {
-    let name = masking.program.locks.get(trace.lock as usize).map(|l| l.name.clone());
-    let counts = |w: &&Wait| {
-        masking.together(w.start_ticks) && !masking.evictions.overlap(w.start_ticks, w.start_ticks + w.ticks)
-    };
-    let ns = |wait: &Wait| masking.clock.ns(wait.ticks).round() as u64;
+    let counts = |wait: &&Wait| masking.counts(wait);
+    let ns = |wait: &Wait| masking.ns(wait);
     LockObservation {
-        lock: name.unwrap_or_else(|| format!("lock {}", trace.lock)),
+        lock: masking.lock_name(trace),
         acquisitions: trace.acquisitions,
         contended: trace.contended,
         kept_waits: times::tally(trace.waits.iter().filter(counts).map(ns)),
@@ -267,6 +282,72 @@ fn lock(trace: &LockTrace, masking: &Masking<'_>) -> LockObservation {
         timeouts: trace.timeouts,
         longest_gap_ns: masking.clock.ns(trace.longest_gap_ticks),
     }
+}
+
+/// What a [`LockTime`] is the length of.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum LockSpan {
+    /// A contended wait: from the failed first attempt until the lock was owned.
+    Wait,
+    /// A sampled hold: from owning to releasing.
+    Hold,
+}
+
+/// One contended wait, or one sampled hold, as its worker logged it, and whether the mask keeps it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LockTime<'a> {
+    /// The worker's index.
+    pub worker: u32,
+    /// Its role's name.
+    pub role: &'a str,
+    /// The lock's name.
+    pub lock: &'a str,
+    /// Of what.
+    pub span: LockSpan,
+    /// When it began, nanoseconds after the repetition's window opened.
+    pub start_ns: f64,
+    /// How long it took, ticks of the TSC: what the worker logged.
+    pub ticks: u64,
+    /// The same in nanoseconds, rounded: what the distributions count.
+    pub ns: u64,
+    /// Left out of `wait_ns` and `hold_ns`: it overlaps an eviction, or began before all roles had.
+    pub masked: bool,
+}
+
+/// Gives every contended wait and every sampled hold of one repetition to `each`: worker by worker, lock by lock, the
+/// waits in order and then the holds. [`observe`] counts the same ones.
+///
+/// # Errors
+/// The first that `each` gives, which ends it.
+pub fn each_lock_time<E>(
+    program: &Program,
+    traces: &[Trace],
+    clock: TickRate,
+    mut each: impl FnMut(LockTime<'_>) -> Result<(), E>,
+) -> Result<(), E> {
+    let evictions = Evictions::of(traces, clock);
+    let masking = Masking::of(program, traces, &evictions, clock);
+    for trace in traces {
+        let role = role_name(worker_program(program, trace.worker));
+        for of_lock in &trace.locks {
+            let lock = masking.lock_name(of_lock);
+            let spans = [(LockSpan::Wait, &of_lock.waits), (LockSpan::Hold, &of_lock.holds)];
+            for (span, time) in spans.into_iter().flat_map(|(span, times)| times.iter().map(move |time| (span, time))) {
+                let after_opening = time.start_ticks as f64 - trace.open_ticks as f64;
+                each(LockTime {
+                    worker: trace.worker,
+                    role: &role,
+                    lock: &lock,
+                    span,
+                    start_ns: after_opening / clock.ticks_per_ns,
+                    ticks: time.ticks,
+                    ns: masking.ns(time),
+                    masked: !masking.counts(time),
+                })?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// A worker's latencies in nanoseconds. Never masked: a stall is what they are for.
@@ -324,6 +405,17 @@ mod tests {
             assert!(worker.spoiled.is_empty());
             assert!(worker.slice_ns_per_op.iter().all(|ns| (ns - 23.0).abs() < 0.1));
         }
+    }
+
+    #[test]
+    fn a_thread_is_told_where_it_is_not_its_process_s_first() {
+        let traces =
+            [0, 1].map(|worker| Trace { pid: 100, tid: 100 + worker as i32, ..steady_trace(worker, 23.0, CLOCK) });
+        let seen = observe("packed", 0, &counters_program(8), &traces, CLOCK);
+        assert_eq!(
+            seen.iter().map(|one| (one.pid, one.tid)).collect::<Vec<_>>(),
+            [(Some(100), None), (Some(100), Some(101))]
+        );
     }
 
     #[test]
@@ -554,6 +646,9 @@ mod tests {
         assert_eq!((lock.lock.as_str(), lock.acquisitions, lock.contended, lock.waits_lost), ("m", 100, 5, 1));
         assert_eq!(lock.all_waits, tally([1000, 2_000_000, 200, 300].into_iter()));
         assert_eq!(lock.kept_waits, tally([300, 1000].into_iter()));
+        let crowded = Program { shares_cpu: true, ..twin_lock_program() };
+        let lock = &observe("m", 0, &crowded, &traces, CLOCK)[0].locks[0];
+        assert_eq!(lock.kept_waits, lock.all_waits, "some worker is always off a CPU that two share");
     }
 
     #[test]

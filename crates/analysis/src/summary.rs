@@ -216,6 +216,10 @@ fn worker_summary(view: &View, arm: &str, worker: &WorkerProgram) -> WorkerSumma
         cpu: worker.cpu.0,
         ns_per_op: interval(ns_per_op, "ns_per_op"),
         ops_per_second: interval(ops_per_second, "ops_per_second"),
+        latency_ns: {
+            let workers = view.workers(arm, Some(&worker.role_name));
+            times::percentiles(workers.iter().filter(|o| o.worker == index).flat_map(|o| &o.response))
+        },
     }
 }
 

@@ -4,9 +4,9 @@ use crate::{Findings, SLICE_US, analyse};
 use plan::TickRate;
 use plan::step::{Action, Element, Step, Target};
 use plan::{
-    Arm, ArmKind, Bound, BoundArm, Case, Count, CountedBy, Cpu, CpuChoice, CpuId, Field, Layout, Lock, LockKind,
-    Measure, Nanos, Placed, PlacedLock, Placement, Plan, Program, Repetitions, Role, Strategy, Topology, Width,
-    WorkerIndex, WorkerProgram,
+    AccessKind, Address, Arm, ArmKind, Bound, BoundArm, Case, Count, CountedBy, Cpu, CpuChoice, CpuId, Field, Layout,
+    Lock, LockKind, Measure, Nanos, Op, OpKind, Placed, PlacedLock, Placement, Plan, Program, Repetitions, Role,
+    Strategy, Topology, Width, WorkerIndex, WorkerProgram,
 };
 use record::{CountedEvent, LockObservation, Observation, Slice, Trace};
 
@@ -100,6 +100,23 @@ pub(crate) fn lock_program(kind: LockKind) -> Program {
     Program { locks: vec![PlacedLock { name: "m".into(), kind, offset: 0 }], ..counters_program(64) }
 }
 
+/// Operations of a pass, each in every pass: an atomic add at an offset; taking, and releasing, a lock by its index.
+pub(crate) fn access(at: u64) -> Op {
+    op(OpKind::Access { kind: AccessKind::Add, width: Width::U64, at: Address::Fixed(at) })
+}
+
+pub(crate) fn acquire(lock: u32) -> Op {
+    op(OpKind::Lock { lock, shared: false, timeout: None })
+}
+
+pub(crate) fn release(lock: u32) -> Op {
+    op(OpKind::Unlock { lock, shared: false })
+}
+
+fn op(kind: OpKind) -> Op {
+    Op { every: 1, step: 0, kind }
+}
+
 /// A quiet worker: a window of 100 ms in slices of [`SLICE_US`] at so many nanoseconds a pass.
 pub(crate) fn steady_trace(worker: u32, ns_per_op: f64, clock: TickRate) -> Trace {
     let ticks = |ns: f64| (ns * clock.ticks_per_ns) as u64;
@@ -114,6 +131,7 @@ pub(crate) fn steady_trace(worker: u32, ns_per_op: f64, clock: TickRate) -> Trac
     Trace {
         worker,
         pid: 100 + worker as i32,
+        tid: 100 + worker as i32,
         cpu: worker,
         open_ticks: open,
         work_ticks: open,

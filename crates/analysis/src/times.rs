@@ -2,6 +2,7 @@
 
 use hdrhistogram::Histogram;
 use record::{ArmSummary, LockObservation, Observation, Percentiles, WaitCount};
+use std::collections::BTreeMap;
 
 /// Digits that histograms of times keep.
 pub const DIGITS: u8 = 3;
@@ -11,7 +12,8 @@ pub const DIGITS: u8 = 3;
 pub struct Distribution {
     /// The arm's name.
     pub arm: String,
-    /// `wait:LOCK` and `hold:LOCK` (what overlaps an eviction left out), `response:ROLE` and `service:ROLE`.
+    /// `wait:LOCK` and `hold:LOCK` (what overlaps an eviction left out), `response:ROLE` and `service:ROLE`: of all
+    /// workers. With `/worker:INDEX` behind it, of that one alone.
     pub what: String,
     /// Its times in nanoseconds, ascending, [`DIGITS`] digits.
     pub times: Vec<WaitCount>,
@@ -19,35 +21,46 @@ pub struct Distribution {
 
 /// The distributions of every arm, in the arms' order; those that are empty are left out. Observations hold their times in
 /// memory only: of a run that was read from a file there are none.
-pub fn distributions(arms: &[ArmSummary], observations: &[Observation]) -> Vec<Distribution> {
+pub fn distributions<'a>(arms: &[ArmSummary], observations: &'a [Observation]) -> Vec<Distribution> {
     let mut found = Vec::new();
     for arm in arms {
         let counts = |o: &&Observation| {
             o.arm == arm.name && o.spoiled.is_empty() && o.regime.is_some() && o.regime == arm.regime
         };
-        let kept: Vec<&Observation> = observations.iter().filter(counts).collect();
-        let mut add = |what: String, times: Vec<WaitCount>| {
-            if !times.is_empty() {
-                found.push(Distribution { arm: arm.name.clone(), what, times });
-            }
-        };
+        let kept: Vec<&'a Observation> = observations.iter().filter(counts).collect();
         for lock in &arm.locks {
             let of_lock = |times: fn(&LockObservation) -> &Vec<WaitCount>| {
-                let locks = kept.iter().flat_map(|o| &o.locks).filter(|l| l.lock == lock.lock);
-                merged(locks.flat_map(times))
+                let tally = |o: &&'a Observation| {
+                    let own = o.locks.iter().filter(|l| l.lock == lock.lock);
+                    (o.worker, own.flat_map(times).collect())
+                };
+                kept.iter().map(tally).collect()
             };
-            add(format!("wait:{}", lock.lock), of_lock(|l| &l.kept_waits));
-            add(format!("hold:{}", lock.lock), of_lock(|l| &l.holds));
+            found.extend(whole_and_parts(arm, format!("wait:{}", lock.lock), of_lock(|l| &l.kept_waits)));
+            found.extend(whole_and_parts(arm, format!("hold:{}", lock.lock), of_lock(|l| &l.holds)));
         }
         for role in &arm.roles {
             let of_role = |times: fn(&Observation) -> &Vec<WaitCount>| {
-                merged(kept.iter().copied().filter(|o| o.role == role.role).flat_map(times))
+                let own = kept.iter().copied().filter(|o| o.role == role.role);
+                own.map(|o| (o.worker, times(o).iter().collect())).collect()
             };
-            add(format!("response:{}", role.role), of_role(|o| &o.response));
-            add(format!("service:{}", role.role), of_role(|o| &o.service));
+            found.extend(whole_and_parts(arm, format!("response:{}", role.role), of_role(|o| &o.response)));
+            found.extend(whole_and_parts(arm, format!("service:{}", role.role), of_role(|o| &o.service)));
         }
     }
     found
+}
+
+/// The distribution of all workers' times, and each worker's own.
+fn whole_and_parts(arm: &ArmSummary, what: String, times: Vec<(u32, Vec<&WaitCount>)>) -> Vec<Distribution> {
+    let mut by_worker: BTreeMap<u32, Vec<&WaitCount>> = BTreeMap::new();
+    for (worker, own) in times {
+        by_worker.entry(worker).or_default().extend(own);
+    }
+    let whole = (what.clone(), merged(by_worker.values().flatten().copied()));
+    let parts = by_worker.iter().map(|(worker, own)| (format!("{what}/worker:{worker}"), merged(own.iter().copied())));
+    let named = std::iter::once(whole).chain(parts).filter(|(_, times)| !times.is_empty());
+    named.map(|(what, times)| Distribution { arm: arm.name.clone(), what, times }).collect()
 }
 
 /// Percentiles of times in nanoseconds, to three digits, each the time of the nearest rank from above; `None` of nothing.
@@ -162,7 +175,11 @@ mod tests {
         }
         let findings = bench.analyse();
         let found = distributions(&findings.arms, &bench.observations);
-        assert_eq!(found.len(), 3 * 4, "{found:?}");
+        assert_eq!(
+            found.len(),
+            3 * 4 * 3,
+            "three arms, four distributions, each of both workers, of one and of the other"
+        );
         let of = |arm: &str, what: &str| {
             percentiles(&found.iter().find(|d| d.arm == arm && d.what == what).unwrap().times).unwrap()
         };
@@ -171,6 +188,12 @@ mod tests {
             assert_eq!(arm.locks[0].hold_ns, Some(of(&arm.name, "hold:m")));
             assert_eq!(arm.roles[0].latency_ns, Some(of(&arm.name, "response:counter")));
             assert_eq!(arm.roles[0].service_ns, Some(of(&arm.name, "service:counter")));
+            for worker in 0..2 {
+                let own = |what: &str| Some(of(&arm.name, &format!("{what}/worker:{worker}")));
+                assert_eq!(arm.locks[0].by_worker[worker].wait_ns, own("wait:m"));
+                assert_eq!(arm.locks[0].by_worker[worker].hold_ns, own("hold:m"));
+                assert_eq!(arm.workers[worker].latency_ns, own("response:counter"));
+            }
         }
         assert_eq!(of("b", "wait:m").count, 2 * 2 * 3, "the spoiled repetition's are left out");
     }

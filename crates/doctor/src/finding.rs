@@ -33,6 +33,8 @@ pub enum Spoils {
     SegmentsOver(u64),
     /// Runs of which a process has more files open at once.
     MoreFilesThan(u64),
+    /// Runs with more workers at once, each a thread.
+    MoreThreadsThan(u64),
     /// Runs of which no arm finds CPUs for its workers.
     Unplaced,
 }
@@ -50,6 +52,8 @@ pub struct Needs {
     pub hardware_counts: bool,
     /// Files that the process with most of them has open at once.
     pub open_files: u64,
+    /// Most threads at once beside the coordinator's, over all arms: workers, whether they share CPUs or not.
+    pub threads: u64,
     /// Why no variant can be placed on the CPUs that this process may use; `None` where one can.
     pub unplaced: Option<String>,
 }
@@ -103,6 +107,7 @@ impl Finding {
             Spoils::MoreWorkersThan(cpus) => f64::from(needs.workers) > *cpus,
             Spoils::SegmentsOver(bytes) => needs.segment_bytes > *bytes,
             Spoils::MoreFilesThan(files) => needs.open_files > *files,
+            Spoils::MoreThreadsThan(threads) => needs.threads > *threads,
             Spoils::Unplaced => needs.unplaced.is_some(),
         }
     }
@@ -135,6 +140,10 @@ mod tests {
         let files = Needs { open_files: 21, unplaced: Some("needs 2 CPUs".into()), ..Needs::default() };
         let well_for = |spoils| Finding::ok("name", "seen", "why").spoiling(spoils).spoils(&files);
         assert!(well_for(Spoils::MoreFilesThan(20)) && !well_for(Spoils::MoreFilesThan(21)));
+        let many = Needs { threads: 9, ..Needs::default() };
+        let well_with =
+            |threads| Finding::ok("name", "seen", "why").spoiling(Spoils::MoreThreadsThan(threads)).spoils(&many);
+        assert!(well_with(8) && !well_with(9));
         assert!(well_for(Spoils::Unplaced) && !well(Spoils::Unplaced));
         assert!(well(Spoils::MoreWorkersThan(1.5)) && !well(Spoils::MoreWorkersThan(2.0)));
         assert!(Finding::missing("name", "seen", "why").spoiling(Spoils::EveryRun).spoils(&needs));

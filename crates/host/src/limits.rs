@@ -40,7 +40,7 @@ pub fn privileges(root: &Root) -> Privileges {
 }
 
 /// Whether users are mapped otherwise than in the first namespace. Kernels without namespaces have no such file.
-fn in_user_namespace(root: &Root) -> bool {
+pub(crate) fn in_user_namespace(root: &Root) -> bool {
     let is_first = |map: String| map.split_whitespace().eq(["0", "0", "4294967295"]);
     root.text("proc/self/uid_map").is_some_and(|map| !is_first(map))
 }

@@ -1,5 +1,7 @@
 //! Whether this process can read tracefs, the file system that gives the kernel's tracepoints their numbers.
 
+use crate::facts::row;
+use crate::limits::privileges;
 use crate::mounts::mount_at;
 use crate::root::Root;
 use std::io::ErrorKind;
@@ -19,7 +21,10 @@ pub enum Tracefs {
     Closed(&'static str),
     /// The kernel has it, and nobody has mounted it in its own place; debugfs may hold one that this process may not
     /// reach.
-    NotMounted,
+    NotMounted {
+        /// Whether this process could read it once it is mounted: it runs as root, to whom it is open.
+        as_root: bool,
+    },
     /// This kernel has no tracefs, or a container hides it.
     Absent,
 }
@@ -43,7 +48,18 @@ pub fn tracefs(root: &Root) -> Tracefs {
         return Tracefs::Closed(OWN);
     }
     // Where debugfs lies within reach and what it holds does not, its own place is still the way in.
-    if seen[1] == Access::Refused || has_place { Tracefs::NotMounted } else { Tracefs::Absent }
+    match seen[1] == Access::Refused || has_place {
+        true => Tracefs::NotMounted { as_root: runs_as_root(root) },
+        false => Tracefs::Absent,
+    }
+}
+
+/// Whether this process is root, and root of the machine: the second user id of the row is the effective one
+/// (proc_pid_status(5)). Unknown counts as no.
+fn runs_as_root(root: &Root) -> bool {
+    let status = root.text("proc/self/status").unwrap_or_default();
+    let effective = row(&status, "Uid").and_then(|ids| ids.split_whitespace().nth(1));
+    effective == Some("0") && !privileges(root).user_namespace
 }
 
 impl Tracefs {
@@ -55,7 +71,10 @@ impl Tracefs {
     pub fn cure(self) -> Option<&'static str> {
         match self {
             Tracefs::Readable(_) | Tracefs::Absent => None,
-            Tracefs::NotMounted => Some("sudo mount -t tracefs tracefs /sys/kernel/tracing, and run as root"),
+            Tracefs::NotMounted { as_root: true } => Some("sudo mount -t tracefs tracefs /sys/kernel/tracing"),
+            Tracefs::NotMounted { as_root: false } => {
+                Some("sudo mount -t tracefs tracefs /sys/kernel/tracing, and run as root")
+            }
             Tracefs::Closed(_) => Some("run as root, or sudo mount -o remount,mode=750,gid=GROUP /sys/kernel/tracing"),
         }
     }
@@ -67,7 +86,7 @@ impl std::fmt::Display for Tracefs {
         match self {
             Tracefs::Readable(folder) => write!(f, "readable at /{folder}"),
             Tracefs::Closed(folder) => write!(f, "mounted at /{folder}, closed to this process"),
-            Tracefs::NotMounted => write!(f, "not mounted at /{OWN}"),
+            Tracefs::NotMounted { .. } => write!(f, "not mounted at /{OWN}"),
             Tracefs::Absent => write!(f, "not in this kernel, or hidden by a container"),
         }
     }
@@ -111,7 +130,7 @@ mod tests {
             .file("proc/self/mounts", "proc /proc proc rw 0 0\ntracefs /sys/kernel/tracing tracefs rw 0 0\n");
         assert_eq!(tracefs(&closed.root()), Tracefs::Closed("sys/kernel/tracing"));
         let unmounted = Fixture::new().file("sys/kernel/tracing/.keep", "");
-        assert_eq!(tracefs(&unmounted.root()), Tracefs::NotMounted);
+        assert_eq!(tracefs(&unmounted.root()), Tracefs::NotMounted { as_root: false });
         assert_eq!(tracefs(&Fixture::new().root()), Tracefs::Absent);
         let covered =
             Fixture::new().file("proc/self/mounts", "tracefs /sys/kernel/tracing tracefs rw 0 0\ntmpfs /sys tmpfs\n");
@@ -124,8 +143,25 @@ mod tests {
             .file("sys/kernel/tracing/.keep", "")
             .file("proc/self/mounts", "tracefs /sys/kernel/debug/tracing tracefs rw 0 0\n");
         let seen = tracefs(&within.root());
-        assert_eq!(seen, Tracefs::NotMounted);
+        assert_eq!(seen, Tracefs::NotMounted { as_root: false });
         assert!(seen.cure().unwrap().contains("mount -t tracefs"), "remounting within debugfs opens nothing");
+    }
+
+    /// Root was told to "run as root".
+    #[test]
+    fn who_is_root_need_not_become_it() {
+        let unmounted = |uids: &str, map: &str| {
+            let place = Fixture::new().file("sys/kernel/tracing/.keep", "");
+            let status = format!("Name:\tx\nUid:\t{uids}\n");
+            let seen = tracefs(&place.file("proc/self/status", &status).file("proc/self/uid_map", map).root());
+            seen.cure().unwrap()
+        };
+        let machine = "         0          0 4294967295\n";
+        assert_eq!(unmounted("0\t0\t0\t0", machine), "sudo mount -t tracefs tracefs /sys/kernel/tracing");
+        assert_eq!(unmounted("1000\t0\t0\t0", machine), "sudo mount -t tracefs tracefs /sys/kernel/tracing");
+        assert!(unmounted("1000\t1000\t1000\t1000", machine).ends_with("and run as root"));
+        assert!(unmounted("0\t1000\t0\t1000", machine).ends_with("and run as root"), "the effective user decides");
+        assert!(unmounted("0\t0\t0\t0", "0 1000 1\n").ends_with("and run as root"), "root of a container alone");
     }
 
     #[test]

@@ -105,7 +105,7 @@ mod tests {
     fn an_unmounted_tracefs_is_told_from_a_missing_tracepoint() {
         let unmounted = Fixture::new().file("sys/kernel/tracing/.keep", "");
         let seen = tracepoint_id(&unmounted.root(), "tlb", "tlb_flush").unwrap_err();
-        assert_eq!(seen, TracepointError::Tracefs(Tracefs::NotMounted));
+        assert_eq!(seen, TracepointError::Tracefs(Tracefs::NotMounted { as_root: false }));
         assert!(seen.to_string().ends_with("is not mounted at /sys/kernel/tracing"), "{seen}");
         assert!(seen.cure().unwrap().contains("mount -t tracefs"));
 

@@ -69,8 +69,9 @@ impl LockKind {
         LockKind::Seqlock,
     ];
 
-    /// Bytes that a lock takes in the segment, whatever its kind: the largest kind's 56 (glibc's reader-writer lock) and
-    /// the lab's 8 bytes of owner record. One size for all, so that comparing kinds does not change the layout.
+    /// Bytes that a lock takes in the segment, whatever its kind: the largest kind's 56 (glibc's reader-writer lock)
+    /// and the lab's owner record, 4, up to a whole 8. One size for all, so that comparing kinds does not change the
+    /// layout.
     pub const BYTES: u64 = 64;
 
     /// A lock's alignment in bytes, whatever its kind.
@@ -115,6 +116,12 @@ impl LockKind {
                 | LockKind::Clh
                 | LockKind::Seqlock
         )
+    }
+
+    /// Whether waiters get it in the order in which they came, so that whoever releases it cannot take it again before
+    /// them.
+    pub const fn serves_by_arrival(self) -> bool {
+        matches!(self, LockKind::Ticket | LockKind::Mcs | LockKind::Clh)
     }
 
     /// Whether the next owner takes over from one that died.

@@ -30,7 +30,8 @@ pub struct Program {
     /// Whether locks are tried first where they cannot tell whether they waited, and waits and holds timed; false in a
     /// `plain` arm.
     pub timed_locks: bool,
-    /// Seed of `[any]`.
+    /// Seed of what workers draw: the elements of `[any]`, the phases of open loops. The run's as bound; each repetition
+    /// is sent one of its own.
     pub seed: u64,
 }
 
@@ -55,6 +56,11 @@ impl Program {
             worker.ops.iter().map(step).fold(0, u64::saturating_add)
         };
         Nanos(self.workers.iter().map(length).max().unwrap_or(0))
+    }
+
+    /// The workers of each process, in the order of [`WorkerProgram::process`]: one, or several that are its threads.
+    pub fn processes(&self) -> impl Iterator<Item = &[WorkerProgram]> {
+        self.workers.chunk_by(|one, next| one.process == next.process)
     }
 
     /// How many workers take turns on the busiest CPU, at least 1: every phase may last so many times as long.

@@ -28,6 +28,6 @@ pub use trace::{CounterReadings, EdgeProbe, Gap, LatencyTrace, LockTrace, QueueD
 /// Version of the JSON that [`Run`] and the other commands print.
 pub const SCHEMA_VERSION: u32 = 1;
 
-/// One hold in so many is timed: two clock reads each, 25 to 80 ns, over as many acquisitions are under 2 ns apiece. A
-/// prime, so that it does not keep step with a loop that takes several locks.
-pub const HOLD_SAMPLING: u64 = 61;
+/// One hold in so many is timed: two clock reads each, 25 to 80 ns, over as many acquisitions are under 0.4 ns apiece,
+/// where a free lock's cost 4 and more. A prime, so that it does not keep step with a loop that takes several locks.
+pub const HOLD_SAMPLING: u64 = 251;

@@ -426,6 +426,9 @@ pub struct WorkerSummary {
     pub ns_per_op: Option<Interval>,
     /// Passes a second.
     pub ops_per_second: Option<Interval>,
+    /// Response times of its passes, as [`RoleSummary::latency_ns`]; `None` where its role does not time them.
+    #[serde(default)]
+    pub latency_ns: Option<Percentiles>,
 }
 
 /// One lock of an arm.
@@ -565,8 +568,9 @@ pub enum ExpectState {
 /// What is wrong, or that nothing is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Diagnosis {
-    /// `false_sharing`, `true_sharing`, `reader_invalidation`, `adjacent_line`; of locks `long_hold`, `convoy`, `unfair`,
-    /// `starved`, `oversubscribed`, `lock_word_shares_line`, `owner_died`; or `none`.
+    /// `false_sharing`, `true_sharing`, `reader_invalidation`, `adjacent_line`; of locks `long_hold`, `convoy`,
+    /// `costly_handoff`, `unfair`, `starved`, `oversubscribed`, `lock_word_shares_line`, `owner_died`, `lock_contention`;
+    /// or `none`.
     pub kind: String,
     /// How much it costs.
     pub severity: Severity,

@@ -19,12 +19,14 @@ pub struct Trace {
     pub worker: u32,
     /// Its process.
     pub pid: i32,
+    /// Its thread; of a process's first worker the same number.
+    pub tid: i32,
     /// The CPU its affinity named when read back after pinning.
     pub cpu: u32,
     /// When the window opened, ticks; the same in every worker of a repetition.
     pub open_ticks: u64,
-    /// When this worker was to begin its loop: `open_ticks`, or later by its role's `after`. Slices, passes and the span
-    /// lie behind it; counters count from `open_ticks` on.
+    /// When this worker was to begin its loop: `open_ticks`, or later by its role's `after`. Slices, passes and the
+    /// span lie behind it; counters count from `open_ticks` on.
     pub work_ticks: u64,
     /// When it closed.
     pub close_ticks: u64,
@@ -98,8 +100,8 @@ pub struct EdgeProbe {
     pub contended_ticks: Option<f64>,
 }
 
-/// A stretch of a worker's window: at least one pass, and at least half a millisecond, unless the last role's work begins
-/// within it, which ends it.
+/// A stretch of a worker's window: at least one pass, and at least half a millisecond, unless the last role's work
+/// begins within it, which ends it.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Slice {
     /// First clock read.
@@ -148,15 +150,15 @@ pub struct LockTrace {
     pub waits_lost: u64,
     /// Acquisitions after which the lock's previous owner was another worker.
     pub handoffs: u64,
-    /// Longest run of acquisitions without a handoff that ended or stood in this worker.
+    /// Longest run of this worker's acquisitions in the window, but for a reader's, with none by another in between.
     pub longest_run: u64,
     /// Acquisitions that found the previous owner dead.
     pub owner_died: u64,
     /// Acquisitions as a reader, of [`LockTrace::acquisitions`].
     pub shared: u64,
-    /// Sampled holds in order: one acquisition in [`HOLD_SAMPLING`](crate::HOLD_SAMPLING), from owning to releasing; for
-    /// a sequence lock's reader with what it read again. Sampling stops where the log is full, and none are taken in a
-    /// `plain` arm.
+    /// Sampled holds in order: one acquisition in [`HOLD_SAMPLING`](crate::HOLD_SAMPLING), from owning to releasing;
+    /// for a sequence lock's reader with what it read again. Sampling stops where the log is full, and none are taken
+    /// in a `plain` arm.
     pub holds: Vec<Wait>,
     /// Turns that contended acquisitions spun, where the lab's own algorithm spins; 0 for the others.
     pub spins: u64,

@@ -80,7 +80,7 @@ fn threads(context: &mut Context, table: &Table, role: &str, workers: u32) -> u3
     let why = "so many of the role's workers are threads of one process";
     let threads = read::integer(context, node, "threads", schema::THREADS, why).unwrap_or(1) as u32;
     if workers.is_multiple_of(threads) {
-        return built(context, node, threads);
+        return threads;
     }
     let what = format!(
         "role `{}` has {}, and its processes {} each",
@@ -100,16 +100,6 @@ fn threads(context: &mut Context, table: &Table, role: &str, workers: u32) -> u3
         "`workers` counts the threads of all processes: make `threads` {}, or `workers` a multiple of {threads}",
         words::one_of(&fits)
     )));
-    1
-}
-
-/// Workers that are threads of one process cannot be started so far; as processes they would be another experiment.
-fn built(context: &mut Context, node: &Node, threads: u32) -> u32 {
-    if threads > 1 {
-        let what = "threads are not built yet: leave it out";
-        let problem = Problem::at(&node.place, what).label("each worker is a process");
-        context.refuse(problem.cure("leave `threads` out, or write threads = 1"));
-    }
     1
 }
 

@@ -41,6 +41,9 @@ fn timeouts_have_bounds_and_a_spelling() {
     let bounds = "a shorter wait would be over before the clock could tell";
     step("'lock m timeout 999ns', 'unlock m'", 25, "`timeout` cannot take 999ns", bounds);
     step("'rlock m timeout 1001ms', 'runlock m'", 26, "not within 1us to 1s", bounds);
+    step("'lock m timeout 0ms', 'unlock m'", 25, "`timeout` cannot take 0ns", bounds);
+    step("'lock m timeout 0', 'unlock m'", 25, "`0` is no duration", "write \"lock NAME timeout 1ms\"");
+    step("'lock m timeout -1ms', 'unlock m'", 25, "`-1ms` is no duration", "write \"lock NAME timeout 1ms\"");
     step("'lock m timeout 5', 'unlock m'", 25, "the unit is missing", "write \"lock NAME timeout 1ms\"");
     step("'rlock m timeout', 'runlock m'", 9, "this step lacks a duration", "write \"rlock NAME timeout 1ms\"");
     step("'lock m timout 1ms', 'unlock m'", 17, "did you mean `timeout`?", "write \"lock NAME timeout 1ms\"");
@@ -56,9 +59,12 @@ fn threads_divide_the_workers() {
     let cure =
         "`workers` counts the threads of all processes: make `threads` `1`, `2` or `4`, or `workers` a multiple of 3";
     key("threads = 3", "role `second` has 4 workers, and its processes 3 threads each", cure);
-    key("threads = 2", "threads are not built yet: leave it out", "leave `threads` out, or write threads = 1");
     key("threads = 0", "not within 1 to 64", "write a number from 1 to 64");
     key("threads = 65", "not within 1 to 64", "write a number from 1 to 64");
+    // Where a point of a sweep does not divide them, its value is at fault.
+    let swept = "'load x']\n[sweep]\n'role.second.threads' = [2, 3]\n#";
+    let said = "role `second` has 4 workers, and its processes 3 threads each";
+    assert_refused("pthread", "", swept, 15, 29, said, cure);
 }
 
 #[test]
@@ -98,6 +104,14 @@ fn what_is_taken_is_released_once_and_alike() {
     let step = |steps: &str, column, said, cure| assert_refused("pthread-rwlock", "", steps, 13, column, said, cure);
     step("'unlock m'", 9, "releases `m`, which this pass does not hold", "put `lock m` before it");
     step("'runlock m'", 9, "releases `m`, which this pass does not hold", "put `rlock m` before it");
+    step("'lock m', 'lock m'", 19, "takes `m`, which this pass holds already", "put `unlock m` before it");
+    step("'lock m', 'every 2 lock m'", 19, "would run in some passes only", "lock and unlock in every pass");
+    step("'lock m', 'every 2 unlock m'", 19, "would run in some passes only", "lock and unlock in every pass");
+    step("'lock mm', 'unlock mm'", 15, "no lock is named `mm`", "the locks are `m`, `n`");
+    step("'rlock m', 'runlock mm'", 29, "no lock is named `mm`", "the locks are `m`, `n`");
+    step("'lock x', 'unlock x'", 15, "`x` is a field, not a lock", "declare a lock with [lock.NAME]");
+    step("'lock m', 'unlock x'", 27, "`x` is a field, not a lock", "declare a lock with [lock.NAME]");
+    step("'bump m'", 15, "`m` is a lock, not a field", "write \"lock m\" and later \"unlock m\"");
     step("'rlock m', 'lock m'", 20, "takes `m`, which this pass holds already", "put `runlock m` before it");
     step("'lock m'", 9, "takes `m`, and the pass ends without releasing it", "add `unlock m` to the loop");
     step("'rlock m'", 9, "takes `m`, and the pass ends without releasing it", "add `runlock m` to the loop");
@@ -169,7 +183,7 @@ fn every_kind_is_accepted_with_what_it_can_do() {
     for kind in plan::LockKind::ALL {
         let timeout = if kind.times_out() { " timeout 1us" } else { "" };
         let steps = format!("'lock m{timeout}', 'add x', 'unlock m', 'rlock m{timeout}', 'load x', 'runlock m'");
-        let text = format!("oversubscribe = true\n{}", text(kind.name(), "rate = '2k/s'", &steps));
+        let text = format!("oversubscribe = true\n{}", text(kind.name(), "threads = 2\nrate = '2k/s'", &steps));
         let loaded = scenario::parse("lab.toml", &text).unwrap_or_else(|refusal| panic!("{}", refusal.render(false)));
         let bound = bind(&loaded.plan, &two_cpus(), 1);
         let bound = bound.unwrap_or_else(|error| panic!("{}", loaded.source.refuse(&error).render(false)));

@@ -159,18 +159,18 @@ fn rates_latencies_and_threads_are_read_and_set_like_any_other_key() {
         let role = role(&format!("rate = '{rate}'"));
         assert_eq!((role.period, role.latency), (Some(Nanos(ns)), true), "{rate}");
     }
-    let (timed, threaded) = (role("latency = true"), role("threads = 1"));
-    assert_eq!((timed.period, timed.latency, threaded.threads, threaded.workers), (None, true, 1, 6));
+    let (timed, threaded) = (role("latency = true"), role("threads = 3"));
+    assert_eq!((timed.period, timed.latency, threaded.threads, threaded.workers), (None, true, 3, 6));
 }
 
 #[test]
-fn a_variant_opens_a_loop_and_a_sweep_runs_over_workers() {
+fn a_variant_opens_a_loop_and_a_sweep_runs_over_threads() {
     let plan = parse(
         "[[variant]]\nname = 'closed'\n[[variant]]\nname = 'open'\n[variant.set]\n'role.a.rate' = '1k/s'\n\
-         [[role]]\nname = 'a'\nworkers = 4\nlatency = true\nloop = ['pause']\n[sweep]\n'role.a.workers' = [1, 4]\n",
+         [[role]]\nname = 'a'\nworkers = 4\nlatency = true\nloop = ['pause']\n[sweep]\n'role.a.threads' = [1, 4]\n",
     );
     let seen: Vec<_> =
-        plan.arms.iter().map(|arm| &arm.case.roles[0]).map(|r| (r.period, r.latency, r.workers)).collect();
+        plan.arms.iter().map(|arm| &arm.case.roles[0]).map(|r| (r.period, r.latency, r.threads)).collect();
     let period = Some(Nanos(1_000_000));
     assert_eq!(seen, [(None, true, 1), (None, true, 4), (period, true, 1), (period, true, 4)]);
 }

@@ -30,8 +30,10 @@ fn the_library_s_questions_are_there() {
         files().iter().map(|path| path.file_stem().expect("a stem").to_string_lossy().into_owned()).collect();
     for name in [
         "adjacent_line",
+        "fairness",
         "false_sharing",
         "first_touch",
+        "hold_time",
         "lock_kinds",
         "lock_layout",
         "one_slow_holder",

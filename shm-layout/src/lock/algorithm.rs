@@ -88,10 +88,11 @@ pub(super) trait Algorithm {
     /// The algorithm's own first attempt. Where it is [`Outcome::Busy`], a queueing kind has taken its place already.
     fn attempt(&mut self, shared: bool) -> Result<Outcome, LockError>;
 
-    /// Takes over after compiled code's first attempt, which came to `first` (`fast_path.rs`) and was no plain success.
-    fn settle(&mut self, _first: i64) -> Result<Outcome, LockError> {
-        Err(LockError::NoFastPath)
-    }
+    /// Takes over after compiled code's first attempt, which came to `told` (`fast_path.rs`) and was no plain success.
+    fn settle(&mut self, shared: bool, told: i64) -> Result<Outcome, LockError>;
+
+    /// Remembers what compiled code's acquisition left to remember (`fast_path.rs`), before a release.
+    fn adopt(&mut self, _shared: bool, _told: i64) {}
 
     /// Waits after a busy attempt; [`Outcome::Busy`] only where `waiting` has a deadline.
     fn wait(&mut self, shared: bool, waiting: &mut Waiting<'_>) -> Result<Outcome, LockError>;
@@ -107,8 +108,12 @@ pub(super) trait Algorithm {
     /// Gives it back.
     fn release(&mut self, shared: bool, waiting: &mut Waiting<'_>) -> Result<Released, LockError>;
 
-    /// Takes over after compiled code's release, which came to `first` and was no plain success.
-    fn release_after(&mut self, _first: i64) -> Result<(), LockError> {
+    /// Takes over after compiled code's release, which came to `told` and was no plain success.
+    fn release_after(&mut self, _told: i64) -> Result<(), LockError> {
         Err(LockError::NoFastPath)
     }
+
+    /// Whether the state says that somebody holds it or stands in its queue. Changes nothing, and asks nobody: the
+    /// state of a dead owner's lock is looked at, too.
+    fn is_held(&self) -> bool;
 }

@@ -25,8 +25,8 @@ pub enum LockError {
     /// `docs/locks.md` says which notice nothing.
     #[error("it was released while not held")]
     NotHeld,
-    /// It was acquired by a worker that holds it or stands in its queue already.
-    #[error("it was acquired again by the worker that holds it or waits for it")]
+    /// It was acquired by a worker that stands in its queue already.
+    #[error("it was acquired again by the worker that waits for it")]
     HeldAlready,
     /// The caller's `stop` said so while it waited. A queue still holds the waiter's node: the lock is of no more use.
     #[error("the wait for it was given up")]
@@ -37,8 +37,8 @@ pub enum LockError {
         /// The kind, as scenarios spell it.
         kind: &'static str,
     },
-    /// Compiled code told of an attempt or a release that it cannot have made by itself ([`fast_path`](super::fast_path)):
-    /// a fault of the caller.
+    /// Compiled code told of a release that it cannot have made by itself ([`fast_path`](super::fast_path)): a fault of
+    /// the caller.
     #[error("compiled code cannot have done this by itself")]
     NoFastPath,
     /// A word of it holds what no lock operation writes: something else wrote there.

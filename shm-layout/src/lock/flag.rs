@@ -44,7 +44,7 @@ impl<W: Word> Algorithm for Tas<'_, W> {
         Ok(take(self.0))
     }
 
-    fn settle(&mut self, _first: i64) -> Result<Outcome, LockError> {
+    fn settle(&mut self, _shared: bool, _told: i64) -> Result<Outcome, LockError> {
         Ok(Outcome::Busy)
     }
 
@@ -61,6 +61,11 @@ impl<W: Word> Algorithm for Tas<'_, W> {
     fn release(&mut self, _shared: bool, _waiting: &mut Waiting<'_>) -> Result<Released, LockError> {
         release(self.0)
     }
+
+    fn is_held(&self) -> bool {
+        // Relaxed, no partner: see the trait.
+        self.0.load(Ordering::Relaxed) != FREE
+    }
 }
 
 /// Test-and-test-and-set: waits on reads, which leave the line shared, and backs off after an exchange that lost.
@@ -71,7 +76,7 @@ impl<W: Word> Algorithm for Ttas<'_, W> {
         Ok(take(self.0))
     }
 
-    fn settle(&mut self, _first: i64) -> Result<Outcome, LockError> {
+    fn settle(&mut self, _shared: bool, _told: i64) -> Result<Outcome, LockError> {
         Ok(Outcome::Busy)
     }
 
@@ -93,5 +98,10 @@ impl<W: Word> Algorithm for Ttas<'_, W> {
 
     fn release(&mut self, _shared: bool, _waiting: &mut Waiting<'_>) -> Result<Released, LockError> {
         release(self.0)
+    }
+
+    fn is_held(&self) -> bool {
+        // Relaxed, no partner: see the trait.
+        self.0.load(Ordering::Relaxed) != FREE
     }
 }

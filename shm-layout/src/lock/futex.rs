@@ -34,13 +34,13 @@ impl<W: Word> Algorithm for Futex<'_, W> {
         }
     }
 
-    fn settle(&mut self, _first: i64) -> Result<Outcome, LockError> {
+    fn settle(&mut self, _shared: bool, _told: i64) -> Result<Outcome, LockError> {
         Ok(Outcome::Busy)
     }
 
     fn wait(&mut self, _shared: bool, waiting: &mut Waiting<'_>) -> Result<Outcome, LockError> {
-        // Acquire; pairs with the Release in `release` (and in compiled code). Whoever waited takes it as slept for:
-        // it cannot know whether it was the only one. So no sleeper is forgotten, also not by one that leaves: the state
+        // Acquire; pairs with the Release in `release` (and in compiled code). Whoever waited takes it as slept for: it
+        // cannot know whether it was the only one. So no sleeper is forgotten, also not by one that leaves: the state
         // it leaves makes the owner wake the next.
         while self.0.swap(SLEPT_FOR, Ordering::Acquire) != FREE {
             waiting.poll()?;
@@ -62,12 +62,17 @@ impl<W: Word> Algorithm for Futex<'_, W> {
         Ok(Released::Done)
     }
 
-    fn release_after(&mut self, first: i64) -> Result<(), LockError> {
-        match first as u32 {
+    fn release_after(&mut self, told: i64) -> Result<(), LockError> {
+        match told as u32 {
             FREE => Err(LockError::NotHeld),
             HELD => Ok(()),
             SLEPT_FOR => self.0.wake_one().map_err(failed("futex(FUTEX_WAKE)")),
             found => Err(LockError::Corrupt { word: "state", found }),
         }
+    }
+
+    fn is_held(&self) -> bool {
+        // Relaxed, no partner: see the trait.
+        self.0.load(Ordering::Relaxed) != FREE
     }
 }

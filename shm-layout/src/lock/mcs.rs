@@ -1,12 +1,12 @@
 //! The queue lock of Mellor-Crummey and Scott: a list of waiters, each waiting on a word in its own node, which its
 //! predecessor writes.
 //!
-//! J. M. Mellor-Crummey and M. L. Scott, "Algorithms for Scalable Synchronization on Shared-Memory Multiprocessors", ACM
-//! TOCS 1991, figure 5. Nodes are named by index where the paper has pointers.
+//! J. M. Mellor-Crummey and M. L. Scott, "Algorithms for Scalable Synchronization on Shared-Memory Multiprocessors",
+//! ACM TOCS 1991, figure 5. Nodes are named by index where the paper has pointers.
 
 use super::algorithm::{Algorithm, Outcome, Released, Waiting};
 use super::error::LockError;
-use super::queue::{NOBODY, Standing, named};
+use super::queue::{NOBODY, named};
 use super::word::Word;
 use crate::SharedMemory;
 use std::mem::size_of;
@@ -34,13 +34,14 @@ pub(super) struct Mcs<'a, W> {
     tail: &'a W,
     nodes: &'a [Node<W>],
     me: u32,
-    standing: Standing,
+    /// Behind another in the queue.
+    waits: bool,
 }
 
 impl<'a, W: Word> Mcs<'a, W> {
     /// For worker `worker`, whose node is that of the same index.
     pub(super) fn new(tail: &'a W, nodes: &'a [Node<W>], worker: u32) -> Mcs<'a, W> {
-        Mcs { tail, nodes, me: worker + 1, standing: Standing::Out }
+        Mcs { tail, nodes, me: worker + 1, waits: false }
     }
 
     fn node(&self) -> Result<&'a Node<W>, LockError> {
@@ -50,7 +51,7 @@ impl<'a, W: Word> Mcs<'a, W> {
     /// The name of the successor, who has entered the queue and may not yet have written itself in.
     fn successor(&self, node: &Node<W>, waiting: &mut Waiting<'_>) -> Result<u32, LockError> {
         loop {
-            // Acquire; pairs with the Release in `attempt`: the successor's node is ready for the hand-over.
+            // Acquire; pairs with the Release in `settle`: the successor's node is ready for the hand-over.
             match node.next.load(Ordering::Acquire) {
                 NOBODY => waiting.turn()?,
                 successor => return Ok(successor),
@@ -61,32 +62,33 @@ impl<'a, W: Word> Mcs<'a, W> {
 }
 
 impl<W: Word> Algorithm for Mcs<'_, W> {
-    fn attempt(&mut self, _shared: bool) -> Result<Outcome, LockError> {
-        self.standing.check_out()?;
-        let node = self.node()?;
-        // Relaxed, both: the exchange below publishes them to whoever comes next, the store to `next` to the
-        // predecessor.
-        node.next.store(NOBODY, Ordering::Relaxed);
-        node.waits.store(1, Ordering::Relaxed);
-        // Acquire; pairs with the Release of the exchange in `release`: behind a free lock, its last owner's section
-        // comes first. Release; pairs with the Acquire here in the next to come, who writes to this node.
-        let before = self.tail.swap(self.me, Ordering::AcqRel);
-        if before == NOBODY {
-            self.standing = Standing::Owner;
-            return Ok(Outcome::Owned);
+    fn attempt(&mut self, shared: bool) -> Result<Outcome, LockError> {
+        if self.waits {
+            return Err(LockError::HeldAlready);
         }
-        self.standing = Standing::Queued;
+        // Relaxed: the exchange below publishes it to whoever comes next.
+        self.node()?.next.store(NOBODY, Ordering::Relaxed);
+        // Acquire; pairs with the Release of the exchange in `release` (and in compiled code): behind a free lock, its
+        // last owner's section comes first. Release; pairs with the Acquire here in the next to come, who writes to
+        // this node.
+        match self.tail.swap(self.me, Ordering::AcqRel) {
+            NOBODY => Ok(Outcome::Owned),
+            before => self.settle(shared, before.into()),
+        }
+    }
+
+    fn settle(&mut self, _shared: bool, told: i64) -> Result<Outcome, LockError> {
+        // Relaxed: the store to `next` publishes it to the predecessor, who alone writes it from then on.
+        self.node()?.waits.store(1, Ordering::Relaxed);
         // Release; pairs with the Acquire in `successor`.
-        named(self.nodes, "tail", before)?.next.store(self.me, Ordering::Release);
+        named(self.nodes, "tail", told as u32)?.next.store(self.me, Ordering::Release);
+        self.waits = true;
         Ok(Outcome::Busy)
     }
 
     fn wait(&mut self, shared: bool, waiting: &mut Waiting<'_>) -> Result<Outcome, LockError> {
-        if self.standing == Standing::Out && self.attempt(shared)? == Outcome::Owned {
+        if !self.waits && self.attempt(shared)? == Outcome::Owned {
             return Ok(Outcome::Owned);
-        }
-        if self.standing == Standing::Owner {
-            return Err(LockError::HeldAlready);
         }
         let node = self.node()?;
         // Acquire; pairs with the Release of the store in `release`.
@@ -94,26 +96,30 @@ impl<W: Word> Algorithm for Mcs<'_, W> {
             waiting.turn()?;
             node.waits.pause(1, 1);
         }
-        self.standing = Standing::Owner;
+        self.waits = false;
         Ok(Outcome::Owned)
     }
 
     fn release(&mut self, _shared: bool, waiting: &mut Waiting<'_>) -> Result<Released, LockError> {
-        self.standing.check_owner()?;
         let node = self.node()?;
         // Relaxed: only whether the exchange is worth trying; `successor` reads it again.
         if node.next.load(Ordering::Relaxed) == NOBODY {
-            // Release; pairs with the Acquire of the exchange in `attempt`. Relaxed where it fails: nothing is read by it.
-            let freed = self.tail.compare_exchange(self.me, NOBODY, Ordering::Release, Ordering::Relaxed);
-            if freed.is_ok() {
-                self.standing = Standing::Out;
-                return Ok(Released::Done);
+            // Release; pairs with the Acquire of the exchange in `attempt` (and in compiled code). Relaxed where it
+            // fails: nothing is read by it.
+            match self.tail.compare_exchange(self.me, NOBODY, Ordering::Release, Ordering::Relaxed) {
+                Ok(_) => return Ok(Released::Done),
+                Err(NOBODY) => return Err(LockError::NotHeld),
+                Err(_) => {}
             }
         }
         let successor = self.successor(node, waiting)?;
-        self.standing = Standing::Out;
         // Release; pairs with the Acquire in `wait`.
         named(self.nodes, "next", successor)?.waits.store(0, Ordering::Release);
         Ok(Released::Done)
+    }
+
+    fn is_held(&self) -> bool {
+        // Relaxed, no partner: see the trait.
+        self.tail.load(Ordering::Relaxed) != NOBODY
     }
 }

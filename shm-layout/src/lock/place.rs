@@ -4,12 +4,10 @@
 //! offset   bytes   what                                               written by
 //! 0        56      the kind's own state                               the kind's operations
 //! 56       4       last_owner: worker index plus 1; 0: nobody yet     its exclusive owner
-//! 60       4       run: acquisitions since the last handoff           its exclusive owner
+//! 60       4       unused
 //! ```
 #![allow(unsafe_code)] // the record's view in a lock's bytes
 
-use super::Acquired;
-use super::algorithm::Outcome;
 use crate::SharedMemory;
 use plan::LockKind;
 use std::mem::{align_of, offset_of, size_of};
@@ -22,12 +20,9 @@ pub(super) const STATE_BYTES: usize = 56;
 pub const NODE_BYTES: u64 = plan::LINE_PAIR_BYTES;
 
 /// Offset of the last owner, a u32, from the lock's first byte: worker index plus 1; 0 while nobody has owned it. Its
-/// exclusive owner alone reads and writes it.
+/// exclusive owner alone writes it. Compiled code that has acquired exclusively reads it, and leaves it alone where it
+/// is the worker's own; else it has a hook write it ([`SharedLock::note_owner`](super::SharedLock::note_owner)).
 pub const LAST_OWNER_OFFSET: u32 = 56;
-
-/// Offset of the run, a u32: acquisitions by the last owner since the last handoff. Its exclusive owner alone reads and
-/// writes it.
-pub const RUN_OFFSET: u32 = 60;
 
 #[repr(C, align(8))]
 struct Layout {
@@ -39,7 +34,6 @@ const _: () = {
     assert!(size_of::<Layout>() as u64 == LockKind::BYTES);
     assert!(align_of::<Layout>() as u64 == LockKind::ALIGN);
     assert!(offset_of!(Layout, owner) + offset_of!(OwnerRecord, last_owner) == LAST_OWNER_OFFSET as usize);
-    assert!(offset_of!(Layout, owner) + offset_of!(OwnerRecord, run) == RUN_OFFSET as usize);
 };
 
 /// Where one lock lies in this process's mapping of the segment: [`Segment::lock_place`](crate::Segment::lock_place)
@@ -77,47 +71,46 @@ pub(super) unsafe fn nodes<'a, T: SharedMemory>(place: LockPlace) -> &'a [T] {
     unsafe { std::slice::from_raw_parts(place.nodes.cast::<T>(), place.slots as usize + 1) }
 }
 
-/// Who owned a lock last, and how often in a row.
+/// Who owned a lock last.
 #[repr(C)]
 #[derive(Debug)]
 pub(super) struct OwnerRecord {
     last_owner: AtomicU32,
-    run: AtomicU32,
 }
 
 impl OwnerRecord {
     /// The record in a lock's bytes.
     ///
     /// # Safety
-    /// `at` points to [`LockKind::BYTES`] aligned to [`LockKind::ALIGN`] that stay mapped for `'a`, and whose last eight
-    /// are touched as atomics alone.
+    /// `at` points to [`LockKind::BYTES`] aligned to [`LockKind::ALIGN`] that stay mapped for `'a`, and whose last owner
+    /// is touched as an atomic alone.
     pub(super) unsafe fn at<'a>(at: *mut u8) -> &'a OwnerRecord {
-        // SAFETY: within the lock and aligned (the assertions above); any bit pattern is a valid record of atomics; the
+        // SAFETY: within the lock and aligned (the assertions above); any bit pattern is a valid record; the
         // rest is the caller's promise.
         unsafe { &*at.add(STATE_BYTES).cast::<OwnerRecord>() }
     }
 
     /// Forgets everybody.
     pub(super) fn clear(&self) {
-        // Relaxed, both: nobody else uses a lock that is being made; the header's magic publishes it (`Header::write`).
+        // Relaxed: nobody else uses a lock that is being made; the header's magic publishes it (`Header::write`).
         self.last_owner.store(0, Ordering::Relaxed);
-        self.run.store(0, Ordering::Relaxed);
     }
 
-    /// Notes an exclusive acquisition by worker `worker`, which holds the lock.
+    /// Notes an exclusive acquisition by worker `worker`, which holds the lock. Whether another owned it before.
     #[inline]
-    pub(super) fn note(&self, worker: u32, owned: Outcome) -> Acquired {
-        debug_assert_ne!(owned, Outcome::Busy, "noted by one that does not hold it");
-        // Relaxed, all four: both words are touched by the lock's exclusive owner alone, and the lock orders one
-        // owner's accesses before the next one's.
+    pub(super) fn note(&self, worker: u32) -> bool {
+        // Relaxed, both: the lock's exclusive owner alone writes it, and the lock orders one owner's accesses before
+        // the next one's.
         let (me, last) = (worker + 1, self.last_owner.load(Ordering::Relaxed));
-        let before = self.run.load(Ordering::Relaxed);
-        let (run, ended_run) = if last == me { (before.saturating_add(1), 0) } else { (1, before) };
-        self.run.store(run, Ordering::Relaxed);
         if last != me {
             self.last_owner.store(me, Ordering::Relaxed);
         }
-        let owner_died = owned == Outcome::OwnedAfterDeath;
-        Acquired { owner_died, handoff: last != me && last != 0, run, ended_run }
+        last != me && last != 0
+    }
+
+    /// The worker that owned it last.
+    pub(super) fn last(&self) -> Option<u32> {
+        // Relaxed, no partner: asked for when its owner has ended (its end, seen by `waitid`, orders it) or hangs.
+        self.last_owner.load(Ordering::Relaxed).checked_sub(1)
     }
 }

@@ -10,6 +10,7 @@ use nix::errno::Errno;
 use plan::LockKind;
 use std::marker::PhantomData;
 use std::mem::{MaybeUninit, align_of, size_of};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 const _: () = assert!(size_of::<libc::pthread_mutex_t>() <= STATE_BYTES && align_of::<libc::pthread_mutex_t>() <= 8);
 
@@ -49,6 +50,17 @@ pub(super) unsafe fn initialise(at: *mut u8, kind: LockKind) -> Result<(), LockE
     }
 }
 
+/// Whether somebody holds the mutex at `at`, or died holding it: glibc's word is 0 in a free one alone, whatever its
+/// type (`sysdeps/nptl/bits/struct_mutex.h`, `__lock`). Elsewhere in the mutex it would say anything.
+///
+/// # Safety
+/// `at` was given to [`initialise`], or made by `raw_sync`, and is mapped.
+pub(super) unsafe fn is_held(at: *mut u8) -> bool {
+    // SAFETY: the mutex's first word, aligned as it is, which glibc changes by atomics alone. Relaxed, no partner: only
+    // whether it is 0.
+    unsafe { &*at.cast::<AtomicU32>() }.load(Ordering::Relaxed) != 0
+}
+
 /// A mutex in a segment.
 pub(super) struct PthreadMutex<'a> {
     /// Initialised and mapped for `'a`: the caller of [`PthreadMutex::at`] upholds it. Changed by pthread calls alone.
@@ -84,8 +96,8 @@ impl Algorithm for PthreadMutex<'_> {
         self.outcome("pthread_mutex_trylock", unsafe { libc::pthread_mutex_trylock(self.mutex) })
     }
 
-    fn settle(&mut self, first: i64) -> Result<Outcome, LockError> {
-        self.outcome("pthread_mutex_trylock", first as libc::c_int)
+    fn settle(&mut self, _shared: bool, told: i64) -> Result<Outcome, LockError> {
+        self.outcome("pthread_mutex_lock or _trylock", told as libc::c_int)
     }
 
     fn wait(&mut self, shared: bool, waiting: &mut Waiting<'_>) -> Result<Outcome, LockError> {
@@ -108,10 +120,15 @@ impl Algorithm for PthreadMutex<'_> {
         Ok(Released::Done)
     }
 
-    fn release_after(&mut self, first: i64) -> Result<(), LockError> {
-        match first as libc::c_int {
+    fn release_after(&mut self, told: i64) -> Result<(), LockError> {
+        match told as libc::c_int {
             libc::EPERM => Err(LockError::NotHeld),
             code => check("pthread_mutex_unlock", code),
         }
+    }
+
+    fn is_held(&self) -> bool {
+        // SAFETY: mapped and initialised: the field's promise.
+        unsafe { is_held(self.mutex.cast()) }
     }
 }

@@ -8,6 +8,7 @@ use super::time::realtime;
 use nix::errno::Errno;
 use std::marker::PhantomData;
 use std::mem::{MaybeUninit, align_of, size_of};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 const _: () = assert!(size_of::<libc::pthread_rwlock_t>() <= STATE_BYTES && align_of::<libc::pthread_rwlock_t>() <= 8);
 
@@ -38,8 +39,6 @@ pub(super) unsafe fn initialise(at: *mut u8) -> Result<(), LockError> {
 pub(super) struct PthreadRwlock<'a> {
     /// Initialised and mapped for `'a`: the caller of [`PthreadRwlock::at`] upholds it. Changed by pthread calls alone.
     lock: *mut libc::pthread_rwlock_t,
-    /// Whether this worker holds it, and then whether as a reader: releasing what is not held is undefined behaviour.
-    held: Option<bool>,
     mapping: PhantomData<&'a ()>,
 }
 
@@ -47,19 +46,12 @@ impl PthreadRwlock<'_> {
     /// # Safety
     /// `at` was given to [`initialise`] by any process, stays mapped for `'a`, and is changed by pthread calls alone.
     pub(super) unsafe fn at<'a>(at: *mut u8) -> PthreadRwlock<'a> {
-        PthreadRwlock { lock: at.cast(), held: None, mapping: PhantomData }
+        PthreadRwlock { lock: at.cast(), mapping: PhantomData }
     }
 
-    fn check_out(&self) -> Result<(), LockError> {
-        if self.held.is_none() { Ok(()) } else { Err(LockError::HeldAlready) }
-    }
-
-    fn outcome(&mut self, call: &'static str, shared: bool, code: libc::c_int) -> Result<Outcome, LockError> {
+    fn outcome(&self, call: &'static str, code: libc::c_int) -> Result<Outcome, LockError> {
         match code {
-            0 => {
-                self.held = Some(shared);
-                Ok(Outcome::Owned)
-            }
+            0 => Ok(Outcome::Owned),
             libc::EBUSY | libc::ETIMEDOUT => Ok(Outcome::Busy),
             code => Err(LockError::Call { call, errno: Errno::from_raw(code) }),
         }
@@ -68,52 +60,64 @@ impl PthreadRwlock<'_> {
 
 impl Algorithm for PthreadRwlock<'_> {
     fn attempt(&mut self, shared: bool) -> Result<Outcome, LockError> {
-        self.check_out()?;
         // SAFETY: mapped and initialised: the field's promise.
         unsafe {
             if shared {
-                self.outcome("pthread_rwlock_tryrdlock", shared, libc::pthread_rwlock_tryrdlock(self.lock))
+                self.outcome("pthread_rwlock_tryrdlock", libc::pthread_rwlock_tryrdlock(self.lock))
             } else {
-                self.outcome("pthread_rwlock_trywrlock", shared, libc::pthread_rwlock_trywrlock(self.lock))
+                self.outcome("pthread_rwlock_trywrlock", libc::pthread_rwlock_trywrlock(self.lock))
             }
         }
     }
 
     fn wait(&mut self, shared: bool, waiting: &mut Waiting<'_>) -> Result<Outcome, LockError> {
         let Some(deadline) = waiting.deadline else { return self.acquire_plain(shared, waiting) };
-        self.check_out()?;
         let until = realtime(deadline);
         // SAFETY: mapped and initialised: the field's promise; `until` lives through the call.
         unsafe {
             if shared {
                 let code = pthread_rwlock_timedrdlock(self.lock, &raw const until);
-                self.outcome("pthread_rwlock_timedrdlock", shared, code)
+                self.outcome("pthread_rwlock_timedrdlock", code)
             } else {
                 let code = pthread_rwlock_timedwrlock(self.lock, &raw const until);
-                self.outcome("pthread_rwlock_timedwrlock", shared, code)
+                self.outcome("pthread_rwlock_timedwrlock", code)
             }
         }
     }
 
     fn acquire_plain(&mut self, shared: bool, _waiting: &mut Waiting<'_>) -> Result<Outcome, LockError> {
-        self.check_out()?;
         // SAFETY: mapped and initialised: the field's promise; blocking keeps the mapping, since `'a` ends later.
         unsafe {
             if shared {
-                self.outcome("pthread_rwlock_rdlock", shared, libc::pthread_rwlock_rdlock(self.lock))
+                self.outcome("pthread_rwlock_rdlock", libc::pthread_rwlock_rdlock(self.lock))
             } else {
-                self.outcome("pthread_rwlock_wrlock", shared, libc::pthread_rwlock_wrlock(self.lock))
+                self.outcome("pthread_rwlock_wrlock", libc::pthread_rwlock_wrlock(self.lock))
             }
         }
     }
 
-    fn release(&mut self, shared: bool, _waiting: &mut Waiting<'_>) -> Result<Released, LockError> {
-        if self.held != Some(shared) {
-            return Err(LockError::NotHeld);
-        }
-        self.held = None;
-        // SAFETY: mapped and initialised: the field's promise; held by this worker, as just checked.
-        check("pthread_rwlock_unlock", unsafe { libc::pthread_rwlock_unlock(self.lock) })?;
+    fn settle(&mut self, shared: bool, told: i64) -> Result<Outcome, LockError> {
+        let call = if shared { "pthread_rwlock_rdlock or _tryrdlock" } else { "pthread_rwlock_wrlock or _trywrlock" };
+        self.outcome(call, told as libc::c_int)
+    }
+
+    fn release(&mut self, _shared: bool, _waiting: &mut Waiting<'_>) -> Result<Released, LockError> {
+        // SAFETY: mapped and initialised: the field's promise. Who holds it, the lock does not know as a whole: that
+        // this worker does is for the scenario to see to, which is refused else.
+        self.release_after(i64::from(unsafe { libc::pthread_rwlock_unlock(self.lock) }))?;
         Ok(Released::Done)
+    }
+
+    fn release_after(&mut self, told: i64) -> Result<(), LockError> {
+        check("pthread_rwlock_unlock", told as libc::c_int)
+    }
+
+    fn is_held(&self) -> bool {
+        // glibc's `__readers` (`nptl/pthread_rwlock_common.c`): bit 1 says that a writer holds it, from bit 3 on stand
+        // the readers. Bit 0, the phase, outlives a writer, and bit 2 a waiting reader.
+        const HELD: u32 = !0b101;
+        // SAFETY: mapped and initialised: the field's promise; the lock's first word, which glibc changes by atomics
+        // alone. Relaxed, no partner: see the trait.
+        unsafe { &*self.lock.cast::<AtomicU32>() }.load(Ordering::Relaxed) & HELD != 0
     }
 }

@@ -6,6 +6,7 @@ use super::error::{LockError, check};
 use super::place::STATE_BYTES;
 use std::marker::PhantomData;
 use std::mem::{align_of, size_of};
+use std::sync::atomic::{AtomicI32, Ordering};
 
 const _: () =
     assert!(size_of::<libc::pthread_spinlock_t>() <= STATE_BYTES && align_of::<libc::pthread_spinlock_t>() <= 8);
@@ -35,13 +36,13 @@ impl PthreadSpin<'_> {
 impl Algorithm for PthreadSpin<'_> {
     fn attempt(&mut self, _shared: bool) -> Result<Outcome, LockError> {
         // SAFETY: mapped and initialised: the field's promise.
-        self.settle(i64::from(unsafe { libc::pthread_spin_trylock(self.lock) }))
+        self.settle(false, i64::from(unsafe { libc::pthread_spin_trylock(self.lock) }))
     }
 
-    fn settle(&mut self, first: i64) -> Result<Outcome, LockError> {
-        match first as libc::c_int {
+    fn settle(&mut self, _shared: bool, told: i64) -> Result<Outcome, LockError> {
+        match told as libc::c_int {
             libc::EBUSY => Ok(Outcome::Busy),
-            code => check("pthread_spin_trylock", code).map(|()| Outcome::Owned),
+            code => check("pthread_spin_lock or _trylock", code).map(|()| Outcome::Owned),
         }
     }
 
@@ -61,7 +62,16 @@ impl Algorithm for PthreadSpin<'_> {
         Ok(Released::Done)
     }
 
-    fn release_after(&mut self, first: i64) -> Result<(), LockError> {
-        check("pthread_spin_unlock", first as libc::c_int)
+    fn release_after(&mut self, told: i64) -> Result<(), LockError> {
+        check("pthread_spin_unlock", told as libc::c_int)
+    }
+
+    fn is_held(&self) -> bool {
+        // glibc's word of a free lock: 1 on x86, whose trylock decrements it (`sysdeps/x86/nptl/pthread_spin_init.c`),
+        // else 0 (`nptl/pthread_spin_init.c`).
+        const FREE: i32 = if cfg!(target_arch = "x86_64") { 1 } else { 0 };
+        // SAFETY: mapped and initialised: the field's promise; glibc changes the word by atomics alone. Relaxed, no
+        // partner: see the trait.
+        unsafe { &*self.lock.cast::<AtomicI32>() }.load(Ordering::Relaxed) != FREE
     }
 }

@@ -5,6 +5,7 @@
 use super::algorithm::{Algorithm, Outcome, Released, Waiting};
 use super::error::{LockError, check};
 use super::place::STATE_BYTES;
+use super::pthread_mutex;
 use raw_sync::locks::{LockImpl, LockInit, Mutex};
 use std::fmt::Display;
 use std::marker::PhantomData;
@@ -27,8 +28,6 @@ pub(super) unsafe fn initialise(at: *mut u8) -> Result<(), LockError> {
 /// A `raw_sync` mutex in a segment, as one worker uses it.
 pub(super) struct RawSync<'a> {
     mutex: Box<dyn LockImpl>,
-    /// Whether this worker holds it: the mutex itself does not tell.
-    is_held: bool,
     mapping: PhantomData<&'a ()>,
 }
 
@@ -41,26 +40,22 @@ impl RawSync<'_> {
     pub(super) unsafe fn at<'a>(at: *mut u8) -> RawSync<'a> {
         // SAFETY: the caller's promise.
         let (mutex, _) = unsafe { Mutex::from_existing(at, at) }.expect("raw_sync takes any address");
-        RawSync { mutex, is_held: false, mapping: PhantomData }
-    }
-
-    fn check_out(&self) -> Result<(), LockError> {
-        if self.is_held { Err(LockError::HeldAlready) } else { Ok(()) }
+        RawSync { mutex, mapping: PhantomData }
     }
 }
 
 impl Algorithm for RawSync<'_> {
     /// By the C library on the package's own mutex, whose try is not usable.
-    fn attempt(&mut self, _shared: bool) -> Result<Outcome, LockError> {
-        self.check_out()?;
+    fn attempt(&mut self, shared: bool) -> Result<Outcome, LockError> {
         // SAFETY: `as_raw` gives the mutex of `at`, mapped and initialised: the promise of its caller.
-        match unsafe { libc::pthread_mutex_trylock(self.mutex.as_raw().cast()) } {
+        let code = unsafe { libc::pthread_mutex_trylock(self.mutex.as_raw().cast()) };
+        self.settle(shared, code.into())
+    }
+
+    fn settle(&mut self, _shared: bool, told: i64) -> Result<Outcome, LockError> {
+        match told as libc::c_int {
             libc::EBUSY => Ok(Outcome::Busy),
-            code => {
-                check("pthread_mutex_trylock", code)?;
-                self.is_held = true;
-                Ok(Outcome::Owned)
-            }
+            code => check("pthread_mutex_lock or _trylock", code).map(|()| Outcome::Owned),
         }
     }
 
@@ -69,18 +64,22 @@ impl Algorithm for RawSync<'_> {
     }
 
     fn acquire_plain(&mut self, _shared: bool, _waiting: &mut Waiting<'_>) -> Result<Outcome, LockError> {
-        self.check_out()?;
         // The guard would release at the end of this function; `release` does it instead.
         std::mem::forget(self.mutex.lock().map_err(failed("lock"))?);
-        self.is_held = true;
         Ok(Outcome::Owned)
     }
 
     fn release(&mut self, _shared: bool, _waiting: &mut Waiting<'_>) -> Result<Released, LockError> {
-        if !std::mem::take(&mut self.is_held) {
-            return Err(LockError::NotHeld);
-        }
         self.mutex.release().map_err(failed("release"))?;
         Ok(Released::Done)
+    }
+
+    fn release_after(&mut self, told: i64) -> Result<(), LockError> {
+        check("pthread_mutex_unlock", told as libc::c_int)
+    }
+
+    fn is_held(&self) -> bool {
+        // SAFETY: as in `attempt`.
+        unsafe { pthread_mutex::is_held(self.mutex.as_raw().cast()) }
     }
 }

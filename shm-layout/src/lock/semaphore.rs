@@ -65,8 +65,8 @@ impl Algorithm for Semaphore<'_> {
     }
 
     /// -1 is no more than that: it is another's, or a signal came, and waiting settles both.
-    fn settle(&mut self, first: i64) -> Result<Outcome, LockError> {
-        Ok(if first == 0 { Outcome::Owned } else { Outcome::Busy })
+    fn settle(&mut self, _shared: bool, told: i64) -> Result<Outcome, LockError> {
+        Ok(if told == 0 { Outcome::Owned } else { Outcome::Busy })
     }
 
     fn wait(&mut self, shared: bool, waiting: &mut Waiting<'_>) -> Result<Outcome, LockError> {
@@ -91,7 +91,11 @@ impl Algorithm for Semaphore<'_> {
         Ok(Released::Done)
     }
 
-    fn release_after(&mut self, first: i64) -> Result<(), LockError> {
-        done("sem_post", first as libc::c_int)
+    fn release_after(&mut self, told: i64) -> Result<(), LockError> {
+        done("sem_post", told as libc::c_int)
+    }
+
+    fn is_held(&self) -> bool {
+        self.is_free() == Ok(false)
     }
 }

@@ -9,16 +9,6 @@ use super::error::LockError;
 use super::word::Word;
 use std::sync::atomic::Ordering;
 
-/// What a worker does inside.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-enum Part {
-    None,
-    /// Reads since the count was this, which is even.
-    Reader(u32),
-    /// Made the count this, which is odd.
-    Writer(u32),
-}
-
 /// Whether a writer is inside at this count.
 fn is_inside(count: u32) -> bool {
     count % 2 == 1
@@ -27,57 +17,71 @@ fn is_inside(count: u32) -> bool {
 /// A sequence lock as one worker uses it. A reader that sleeps through 2^31 writings exactly would miss them.
 pub(super) struct Seqlock<'a, W> {
     count: &'a W,
-    part: Part,
+    /// The count, which is even, at which this worker's reading began.
+    begun: Option<u32>,
 }
 
 impl<'a, W: Word> Seqlock<'a, W> {
     pub(super) fn new(count: &'a W) -> Seqlock<'a, W> {
-        Seqlock { count, part: Part::None }
+        Seqlock { count, begun: None }
     }
 
-    /// The part begun if no writer is inside; else the count that stood in the way.
+    /// Goes inside if no writer is; else gives the count that stood in the way.
     #[inline]
-    fn begin(&self, shared: bool) -> Result<Part, u32> {
+    fn begin(&mut self, shared: bool) -> Result<(), u32> {
         if shared {
-            // Acquire; pairs with the Release of the store in `release`: what that writer wrote is there to read.
+            // Acquire; pairs with the Release of the store in `release` (and in compiled code): what that writer wrote
+            // is there to read.
             let count = self.count.load(Ordering::Acquire);
-            return if is_inside(count) { Err(count) } else { Ok(Part::Reader(count)) };
+            if is_inside(count) {
+                return Err(count);
+            }
+            self.begun = Some(count);
+            return Ok(());
         }
         // Relaxed: only what to exchange for.
         let count = self.count.load(Ordering::Relaxed);
         if is_inside(count) {
             return Err(count);
         }
-        let odd = count.wrapping_add(1);
-        // Acquire; pairs with the Release of the store in `release`: one writer after the other.
-        self.count.compare_exchange(count, odd, Ordering::Acquire, Ordering::Relaxed)?;
-        // Release; pairs with the Acquire fence in `release`: a reader that saw any of this writer's stores sees that
-        // the count moved.
+        // Acquire; pairs with the Release of the store in `release` (and in compiled code): one writer after the other.
+        self.count.compare_exchange(count, count.wrapping_add(1), Ordering::Acquire, Ordering::Relaxed)?;
+        // Release; pairs with the Acquire fence in `end_reading` (and in compiled code): a reader that saw any of this
+        // writer's stores sees that the count moved.
         W::fence(Ordering::Release);
-        Ok(Part::Writer(odd))
+        Ok(())
+    }
+
+    fn end_reading(&mut self) -> Result<Released, LockError> {
+        let begun = self.begun.take().ok_or(LockError::NotHeld)?;
+        // Acquire; pairs with the Release fence in `begin` (and in compiled code). What was read before it is as old as
+        // the count read behind it, or the count has moved.
+        W::fence(Ordering::Acquire);
+        let moved = self.count.load(Ordering::Relaxed) != begun;
+        Ok(if moved { Released::ReadAgain } else { Released::Done })
     }
 }
 
 impl<W: Word> Algorithm for Seqlock<'_, W> {
     fn attempt(&mut self, shared: bool) -> Result<Outcome, LockError> {
-        if self.part != Part::None {
-            return Err(LockError::HeldAlready);
+        Ok(self.begin(shared).map_or(Outcome::Busy, |()| Outcome::Owned))
+    }
+
+    fn settle(&mut self, _shared: bool, _told: i64) -> Result<Outcome, LockError> {
+        Ok(Outcome::Busy)
+    }
+
+    fn adopt(&mut self, shared: bool, told: i64) {
+        let count = told as u32;
+        if shared && !is_inside(count) {
+            self.begun = Some(count);
         }
-        let Ok(part) = self.begin(shared) else { return Ok(Outcome::Busy) };
-        self.part = part;
-        Ok(Outcome::Owned)
     }
 
     fn wait(&mut self, shared: bool, waiting: &mut Waiting<'_>) -> Result<Outcome, LockError> {
-        if self.part != Part::None {
-            return Err(LockError::HeldAlready);
-        }
         while waiting.turn()? {
             match self.begin(shared) {
-                Ok(part) => {
-                    self.part = part;
-                    return Ok(Outcome::Owned);
-                }
+                Ok(()) => return Ok(Outcome::Owned),
                 Err(count) if is_inside(count) => self.count.pause(count, 1),
                 // Another writer was faster, and is done already.
                 Err(_) => {}
@@ -87,22 +91,21 @@ impl<W: Word> Algorithm for Seqlock<'_, W> {
     }
 
     fn release(&mut self, shared: bool, _waiting: &mut Waiting<'_>) -> Result<Released, LockError> {
-        match (self.part, shared) {
-            (Part::Reader(begun), true) => {
-                self.part = Part::None;
-                // Acquire; pairs with the Release fence in `begin`. What was read before it is as old as the count read
-                // behind it, or the count has moved.
-                W::fence(Ordering::Acquire);
-                let moved = self.count.load(Ordering::Relaxed) != begun;
-                Ok(if moved { Released::ReadAgain } else { Released::Done })
-            }
-            (Part::Writer(odd), false) => {
-                self.part = Part::None;
-                // Release; pairs with both Acquires in `begin`.
-                self.count.store(odd.wrapping_add(1), Ordering::Release);
-                Ok(Released::Done)
-            }
-            _ => Err(LockError::NotHeld),
+        if shared {
+            return self.end_reading();
         }
+        // Relaxed: a writer inside is the only one that writes it.
+        let count = self.count.load(Ordering::Relaxed);
+        if !is_inside(count) {
+            return Err(LockError::NotHeld);
+        }
+        // Release; pairs with both Acquires in `begin` (and in compiled code).
+        self.count.store(count.wrapping_add(1), Ordering::Release);
+        Ok(Released::Done)
+    }
+
+    fn is_held(&self) -> bool {
+        // Relaxed, no partner: see the trait.
+        is_inside(self.count.load(Ordering::Relaxed))
     }
 }

@@ -60,8 +60,8 @@ impl<W: Word> Algorithm for Ticket<'_, W> {
         Ok(Outcome::Busy)
     }
 
-    fn settle(&mut self, first: i64) -> Result<Outcome, LockError> {
-        self.drawn = Some(first as u32);
+    fn settle(&mut self, _shared: bool, told: i64) -> Result<Outcome, LockError> {
+        self.drawn = Some(told as u32);
         Ok(Outcome::Busy)
     }
 
@@ -90,5 +90,10 @@ impl<W: Word> Algorithm for Ticket<'_, W> {
         // Release; pairs with the Acquire in `served` (and in compiled code).
         serving.store(number.wrapping_add(1), Ordering::Release);
         Ok(Released::Done)
+    }
+
+    fn is_held(&self) -> bool {
+        // Relaxed, no partner: see the trait.
+        self.counters.next.load(Ordering::Relaxed) != self.counters.serving.load(Ordering::Relaxed)
     }
 }

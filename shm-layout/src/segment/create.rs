@@ -1,6 +1,6 @@
 //! Making a segment: a name of its own, held against sweeps, room for every page, locks and header.
 
-use super::{NAME_PREFIX, SHM_FOLDER, Segment, lock_offsets};
+use super::{NAME_PREFIX, SHM_FOLDER, Segment, placed_locks};
 use crate::check::{ProgramError, check_program};
 use crate::header::program_hash;
 use crate::lock::{self, LockError};
@@ -137,7 +137,7 @@ impl Segment {
     fn create_named(name: &str, spec: &SegmentSpec<'_>, map: SegmentMap) -> Result<Segment, CreateError> {
         let mut shmem = make(name, map.segment_bytes)?;
         let guard = hold(name, &mut shmem)?;
-        let segment = Segment { shmem, map, locks: lock_offsets(spec.program), guard: Some(guard) };
+        let segment = Segment { shmem, map, locks: placed_locks(spec.program), guard: Some(guard) };
         segment.reserve(spec.node)?;
         segment.check_node(spec.node)?;
         for (index, lock) in (0..).zip(&spec.program.locks) {

@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 // SAFETY of this module: it runs a loop of one `work`, which touches no memory and calls no hook.
 
-use super::{CompileError, CompiledLoop, Hooks};
+use super::{CompileError, CompiledLoop, Hooks, LockSites};
 use plan::{CpuId, Nanos, Op, OpKind, WorkerIndex, WorkerProgram};
 use std::time::Instant;
 
@@ -31,7 +31,7 @@ pub fn work_turn_ns() -> Result<f64, CompileError> {
         steps: vec!["work".to_owned()],
         ops: vec![Op { every: 1, step: 0, kind: OpKind::Work(Nanos(TURNS)) }],
     };
-    let mut chain = CompiledLoop::compile(&program, 1, 1.0, &Hooks::UNUSED)?;
+    let mut chain = CompiledLoop::compile(&program, &LockSites::NONE, 1, 1.0, &Hooks::UNUSED)?;
     let mut shortest = f64::INFINITY;
     for _ in 0..TRIES {
         let start = Instant::now();

@@ -1,17 +1,20 @@
 //! From a program to the code generator's intermediate form, operation by operation.
 //!
-//! Shape of the function: load what is carried; head: the passes of one iteration, each operation in order; count
-//! them; where a pass can block, look at the context's `break_now`; back to the head. At the end store what is carried,
-//! the number of passes made among it (a returned value would be bound to a register, which costs the loop a move an
-//! iteration).
+//! Shape of the function: load what is carried; head: the passes of one iteration, each operation in order; count them;
+//! back to the head until the last is made, which where a pass can block stands in the first cell for hooks to change.
+//! At the end store what is carried, the number of passes made among it (a returned value would be bound to a register,
+//! which costs the loop a move an iteration). Locks: `locking.rs`.
 
+use super::cells::LAST_PASS;
+use super::locking::{Local, library_calls};
 use super::private::{Carried, GAVE_UP, Private, same_group};
-use super::{Hooks, cpu};
+use super::{Hooks, LockSites, cpu};
 use cranelift_codegen::Context;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I8, I16, I32, I64};
 use cranelift_codegen::ir::{
-    AbiParam, AtomicRmwOp, Block, InstBuilder, MemFlagsData, Signature, SourceLoc, Type, Value,
+    AbiParam, AtomicRmwOp, Block, InstBuilder, MemFlagsData, Signature, SourceLoc, StackSlot, StackSlotData,
+    StackSlotKind, Type, Value,
 };
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
 use cranelift_jit::JITModule;
@@ -32,8 +35,11 @@ const TICK_NS: u64 = 20_000;
 
 /// Addresses of the functions that the loop calls.
 pub(super) struct Calls {
-    lock: usize,
-    unlock: usize,
+    pub(super) lock: usize,
+    pub(super) unlock: usize,
+    pub(super) released: usize,
+    pub(super) handoff: usize,
+    pub(super) sample: usize,
     spin: usize,
     tick: usize,
     yield_now: usize,
@@ -42,14 +48,19 @@ pub(super) struct Calls {
     die: usize,
     pause: usize,
     flush: usize,
+    /// Functions of the C library that acquire and release, by their names.
+    library: Vec<(&'static str, usize)>,
 }
 
 impl Calls {
-    /// The hooks, and the steps that only the CPU knows.
-    pub(super) fn new(hooks: &Hooks) -> Calls {
+    /// The hooks, the steps that only the CPU knows, and what the program's locks call.
+    pub(super) fn new(hooks: &Hooks, program: &WorkerProgram, sites: &LockSites) -> Calls {
         Calls {
             lock: hooks.lock as usize,
             unlock: hooks.unlock as usize,
+            released: hooks.released as usize,
+            handoff: hooks.handoff as usize,
+            sample: hooks.sample as usize,
             spin: hooks.spin as usize,
             tick: hooks.tick as usize,
             yield_now: hooks.yield_now as usize,
@@ -58,14 +69,18 @@ impl Calls {
             die: hooks.die as usize,
             pause: cpu::pause as extern "C" fn() as usize,
             flush: cpu::flush as unsafe extern "C" fn(*const u8) as usize,
+            library: library_calls(program, sites),
         }
     }
 
     /// The addresses with the names under which `docs/steps.md` and listings know them.
     pub(super) fn named(&self) -> Vec<(&'static str, usize)> {
-        vec![
+        let own = [
             ("lock", self.lock),
             ("unlock", self.unlock),
+            ("released", self.released),
+            ("handoff", self.handoff),
+            ("sample", self.sample),
             ("spin", self.spin),
             ("tick", self.tick),
             ("yield", self.yield_now),
@@ -74,20 +89,29 @@ impl Calls {
             ("die", self.die),
             ("pause", self.pause),
             ("flush", self.flush),
-        ]
+        ];
+        own.into_iter().chain(self.library.iter().copied()).collect()
     }
 }
 
-/// Fills `context` with the loop of `program`.
+/// What is compiled.
+pub(super) struct Source<'a> {
+    pub(super) program: &'a WorkerProgram,
+    pub(super) sites: &'a LockSites,
+    /// Passes of an iteration.
+    pub(super) unroll: u64,
+    pub(super) work_ns_per_turn: f64,
+}
+
+/// Fills `context` with the loop of `source`.
 pub(super) fn emit(
     module: &mut JITModule,
     context: &mut Context,
-    program: &WorkerProgram,
+    source: &Source<'_>,
     private: &Private,
-    unroll: u64,
-    work_ns_per_turn: f64,
     calls: &Calls,
 ) {
+    let Source { program, sites, unroll, work_ns_per_turn } = *source;
     let mut signature = module.make_signature();
     signature.params.extend([I64; 4].map(AbiParam::new));
     context.func.signature = signature;
@@ -96,7 +120,7 @@ pub(super) fn emit(
     let entry = builder.create_block();
     builder.append_block_params_for_function_params(entry);
     builder.switch_to_block(entry);
-    let &[area, hook_context, words, end] = builder.block_params(entry) else {
+    let &[area, cells, words, end] = builder.block_params(entry) else {
         unreachable!("the signature has four parameters")
     };
     let carried = private.carried.iter().map(|(what, _)| builder.declare_var(type_of(*what))).collect();
@@ -106,11 +130,14 @@ pub(super) fn emit(
     let mut emitter = Emitter {
         builder,
         program,
+        sites,
         private,
         carried,
+        locals: Vec::new(),
         end,
+        kept: None,
         area,
-        hook_context,
+        cells,
         words,
         exit,
         calls,
@@ -126,19 +153,25 @@ pub(super) fn emit(
     emitter.builder.finalize(frontend_config);
 }
 
-struct Emitter<'a> {
-    builder: FunctionBuilder<'a>,
-    program: &'a WorkerProgram,
+pub(super) struct Emitter<'a> {
+    pub(super) builder: FunctionBuilder<'a>,
+    pub(super) program: &'a WorkerProgram,
+    pub(super) sites: &'a LockSites,
     private: &'a Private,
     /// One for each of `private.carried`.
     carried: Vec<Variable>,
+    /// What is remembered within a pass alone.
+    pub(super) locals: Vec<(Local, Variable)>,
     /// The number of the last pass to make.
     end: Value,
-    area: Value,
-    hook_context: Value,
+    /// Where the private words' address is kept on the stack.
+    kept: Option<StackSlot>,
+    pub(super) area: Value,
+    /// The first cell.
+    pub(super) cells: Value,
     words: Value,
     exit: Block,
-    calls: &'a Calls,
+    pub(super) calls: &'a Calls,
     empty_signature: Signature,
     work_ns_per_turn: f64,
     /// Passes of an iteration.
@@ -147,14 +180,20 @@ struct Emitter<'a> {
     pass: u64,
     /// By operation: where an acquisition that timed out goes on, behind its release. A program with locks makes one
     /// pass an iteration, so one block each is enough.
-    behind_release: Vec<Option<Block>>,
+    pub(super) behind_release: Vec<Option<Block>>,
     /// By operation: where a reader that has to read again goes back to, behind its acquisition.
-    behind_acquisition: Vec<Option<Block>>,
+    pub(super) behind_acquisition: Vec<Option<Block>>,
 }
 
 impl Emitter<'_> {
     fn whole(&mut self) {
         self.load_carried();
+        if self.program.can_block() {
+            self.builder.ins().store(MemFlagsData::trusted(), self.end, self.cells, LAST_PASS);
+        }
+        if self.program.ops.iter().any(|op| matches!(op.kind, OpKind::Lock { .. })) {
+            self.keep_on_stack();
+        }
         let head = self.builder.create_block();
         self.builder.ins().jump(head, &[]);
         self.builder.switch_to_block(head);
@@ -169,6 +208,23 @@ impl Emitter<'_> {
         self.builder.ins().return_(&[]);
     }
 
+    /// Leaves the registers that survive calls to what a pass with locks uses at each turn: the allocator, left to
+    /// itself, stores such a value in each pass, which on a Zen 5 costs a free spin lock and its release 5 %.
+    fn keep_on_stack(&mut self) {
+        let slot = self.builder.create_sized_stack_slot(StackSlotData::new(StackSlotKind::ExplicitSlot, 16, 3));
+        for value in [&mut self.area, &mut self.cells] {
+            self.builder.ins().stack_store(I64, *value, slot, 8);
+            *value = self.builder.ins().stack_load(I64, I64, slot, 8);
+        }
+        self.builder.ins().stack_store(I64, self.words, slot, 0);
+        self.kept = Some(slot);
+    }
+
+    /// Address of the private words.
+    fn words(&mut self) -> Value {
+        self.kept.map_or(self.words, |slot| self.builder.ins().stack_load(I64, I64, slot, 0))
+    }
+
     fn load_carried(&mut self) {
         for (position, (what, _)) in self.private.carried.iter().enumerate() {
             let at = byte_of(self.private.word(position));
@@ -178,24 +234,24 @@ impl Emitter<'_> {
     }
 
     fn store_carried(&mut self) {
+        let words = self.words();
         for position in 0..self.carried.len() {
             let value = self.builder.use_var(self.carried[position]);
             let at = byte_of(self.private.word(position));
-            self.builder.ins().store(MemFlagsData::trusted(), value, self.words, at);
+            self.builder.ins().store(MemFlagsData::trusted(), value, words, at);
         }
     }
 
     /// Goes back to the head until the last pass is made or something asks for a break.
     fn loop_control(&mut self, head: Block) {
-        if self.program.can_block() {
-            let go_on = self.builder.create_block();
-            let break_now = self.builder.ins().atomic_load(I32, MemFlagsData::trusted(), self.hook_context);
-            self.builder.ins().brif(break_now, self.exit, &[], go_on, &[]);
-            self.builder.switch_to_block(go_on);
-        }
         let passes = self.variable(Carried::Passes);
         let made = self.builder.use_var(passes);
-        let more = self.builder.ins().icmp(IntCC::NotEqual, made, self.end);
+        let more = if self.program.can_block() {
+            let last = self.builder.ins().load(I64, MemFlagsData::trusted(), self.cells, LAST_PASS);
+            self.builder.ins().icmp(IntCC::UnsignedLessThan, made, last)
+        } else {
+            self.builder.ins().icmp(IntCC::NotEqual, made, self.end)
+        };
         self.builder.ins().brif(more, head, &[], self.exit, &[]);
     }
 
@@ -248,11 +304,11 @@ impl Emitter<'_> {
     }
 
     fn op(&mut self, index: usize, op: &Op) {
-        let context = self.hook_context;
+        let context = self.cells;
         match &op.kind {
             OpKind::Access { kind, width, at } => self.access(index, *kind, *width, at),
             OpKind::Post { width, at } => self.post(*width, *at),
-            OpKind::Wait { width, at } => self.wait(*width, *at, op.step),
+            OpKind::Wait { width, at } => self.wait(index, *width, *at),
             OpKind::Flush { at } => {
                 let (base, offset) = self.address(index, at);
                 let address = self.sum(base, offset);
@@ -261,7 +317,7 @@ impl Emitter<'_> {
             OpKind::Lock { lock, shared, timeout } => self.lock(index, *lock, *shared, *timeout),
             OpKind::Unlock { lock, shared } => self.unlock(index, *lock, *shared),
             OpKind::Touch { region } => self.call_with_index(self.calls.touch, *region),
-            OpKind::Work(time) => self.work(*time, op.step),
+            OpKind::Work(time) => self.work(index, *time),
             OpKind::Pause => drop(self.call(self.calls.pause, &[], false)),
             OpKind::Die => drop(self.call(self.calls.die, &[context], false)),
             OpKind::Fence => drop(self.builder.ins().fence()),
@@ -310,56 +366,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Acquires by the hook. Where a timeout lets it fail, what follows up to the matching release is skipped.
-    fn lock(&mut self, index: usize, lock: u32, shared: bool, timeout: Option<Nanos>) {
-        let [number, part] = [lock, u32::from(shared)].map(|n| self.builder.ins().iconst(I32, i64::from(n)));
-        let ns = self.builder.ins().iconst(I64, timeout.map_or(0, |timeout| timeout.0 as i64));
-        let arguments = [self.hook_context, number, part, ns];
-        let owned = self.call(self.calls.lock, &arguments, true).expect("lock returns a word");
-        let release = self.release_of(index, lock);
-        if let (Some(_), Some(release)) = (timeout, release) {
-            let go_on = self.builder.create_block();
-            let skipped = self.behind_release[release].unwrap_or_else(|| self.builder.create_block());
-            self.behind_release[release] = Some(skipped);
-            self.builder.ins().brif(owned, go_on, &[], skipped, &[]);
-            self.builder.switch_to_block(go_on);
-        }
-        if let (true, Some(release)) = (shared, release) {
-            let begun = self.builder.create_block();
-            self.builder.ins().jump(begun, &[]);
-            self.behind_acquisition[release] = Some(begun);
-            self.builder.switch_to_block(begun);
-        }
-    }
-
-    /// Releases by the hook. A reader goes back to behind its acquisition where the hook says so.
-    fn unlock(&mut self, index: usize, lock: u32, shared: bool) {
-        let [number, part] = [lock, u32::from(shared)].map(|n| self.builder.ins().iconst(I32, i64::from(n)));
-        let arguments = [self.hook_context, number, part];
-        let again = self.call(self.calls.unlock, &arguments, true).expect("unlock returns a word");
-        let behind = self.behind_release[index];
-        match (self.behind_acquisition[index], behind) {
-            (Some(begun), _) => {
-                let behind = behind.unwrap_or_else(|| self.builder.create_block());
-                self.builder.ins().brif(again, begun, &[], behind, &[]);
-                self.builder.switch_to_block(behind);
-            }
-            (None, Some(behind)) => {
-                self.builder.ins().jump(behind, &[]);
-                self.builder.switch_to_block(behind);
-            }
-            (None, None) => {}
-        }
-    }
-
-    /// The operation that releases what the one at `index` acquires, if there is one: a loop that dies may hold it.
-    fn release_of(&self, index: usize, lock: u32) -> Option<usize> {
-        let releases = |op: &Op| matches!(op.kind, OpKind::Unlock { lock: released, .. } if released == lock);
-        (index + 1..self.program.ops.len()).find(|&later| releases(&self.program.ops[later]))
-    }
-
     fn post(&mut self, width: Width, at: u64) {
-        let before = self.fetch_add(int(width), self.area, displacement(at));
+        let before = self.fetch_add(int(width), self.area, displacement(at as i64));
         if let Some(position) = self.private.position(Carried::LastSeen(at, width)) {
             self.update(position, |b, _| b.ins().iadd_imm_s(before, 1));
         }
@@ -372,38 +380,41 @@ impl Emitter<'_> {
     }
 
     /// Loads the word until it differs from the last one seen; each turn between two loads is the hook's.
-    fn wait(&mut self, width: Width, at: u64, step: u32) {
+    fn wait(&mut self, index: usize, width: Width, at: u64) {
         let last = self.variable(Carried::LastSeen(at, width));
         let [look, spin, give_up, changed] = [(); 4].map(|()| self.builder.create_block());
         self.builder.ins().jump(look, &[]);
         self.builder.switch_to_block(look);
-        let address = self.sum(self.area, displacement(at));
+        let address = self.sum(self.area, displacement(at as i64));
         let seen = self.builder.ins().atomic_load(int(width), MemFlagsData::new().with_notrap(), address);
         let before = self.builder.use_var(last);
         let differs = self.builder.ins().icmp(IntCC::NotEqual, seen, before);
         self.builder.ins().brif(differs, changed, &[], spin, &[]);
         self.builder.switch_to_block(spin);
-        let enough = self.call(self.calls.spin, &[self.hook_context], true).expect("spin returns a word");
+        let enough = self.call(self.calls.spin, &[self.cells], true).expect("spin returns a word");
         self.builder.ins().brif(enough, give_up, &[], look, &[]);
-        self.give_up(give_up, step);
+        self.give_up(give_up, index);
         self.builder.switch_to_block(changed);
         self.builder.def_var(last, seen);
     }
 
-    /// Fills `block` with the way out of a pass that is not completed.
-    fn give_up(&mut self, block: Block, step: u32) {
+    /// Fills `block` with the way out of a pass that is not completed, from its operation of that index: what the pass
+    /// holds there is given back, so that others can end theirs.
+    pub(super) fn give_up(&mut self, block: Block, index: usize) {
         self.builder.set_cold_block(block);
         self.builder.switch_to_block(block);
+        self.release_what_is_held(index);
         let passes = self.private.position(Carried::Passes).expect("passes are always counted");
         self.update(passes, |b, counted| b.ins().iadd_imm_s(counted, -1)); // this one was not completed
-        let code = self.builder.ins().iconst(I64, i64::from(step) + 1);
-        self.builder.ins().store(MemFlagsData::trusted(), code, self.words, byte_of(GAVE_UP));
+        let code = self.builder.ins().iconst(I64, i64::from(self.program.ops[index].step) + 1);
+        let words = self.words();
+        self.builder.ins().store(MemFlagsData::trusted(), code, words, byte_of(GAVE_UP));
         self.builder.ins().jump(self.exit, &[]);
     }
 
     /// A chain of dependent multiply-adds: its latency is the time, and it touches no memory. A long one comes in
     /// chunks, with a `tick` behind each: the clock must be read and the stop word seen meanwhile.
-    fn work(&mut self, time: Nanos, step: u32) {
+    fn work(&mut self, index: usize, time: Nanos) {
         let turns = |ns: f64| (ns / self.work_ns_per_turn).round() as i64;
         let (all, chunk) = (turns(time.0 as f64), turns(TICK_NS as f64).max(1));
         if time.0 <= TICK_NS {
@@ -415,9 +426,9 @@ impl Emitter<'_> {
         self.builder.ins().jump(next, &[chunks.into()]);
         self.builder.switch_to_block(next);
         self.work_turns(chunk);
-        let enough = self.call(self.calls.tick, &[self.hook_context], true).expect("tick returns a word");
+        let enough = self.call(self.calls.tick, &[self.cells], true).expect("tick returns a word");
         self.builder.ins().brif(enough, give_up, &[], go_on, &[]);
-        self.give_up(give_up, step);
+        self.give_up(give_up, index);
         self.builder.switch_to_block(go_on);
         let left = self.builder.ins().iadd_imm_s(left, -1);
         self.builder.ins().brif(left, next, &[left.into()], done, &[]);
@@ -447,7 +458,7 @@ impl Emitter<'_> {
     /// Where the operation at `index` goes this pass: a value and a displacement.
     fn address(&mut self, index: usize, at: &Address) -> (Value, i32) {
         match at {
-            Address::Fixed(at) => (self.area, displacement(*at)),
+            Address::Fixed(at) => (self.area, displacement(*at as i64)),
             Address::Any(_) => {
                 let offset = self.draw(index);
                 (self.builder.ins().iadd(self.area, offset), 0)
@@ -470,12 +481,13 @@ impl Emitter<'_> {
             b.ins().bxor(state, shifted)
         });
         let state = self.builder.use_var(self.carried[random]);
+        let words = self.words();
         let b = &mut self.builder;
         let upper = b.ins().ushr_imm_u(state, 32);
         let scaled = b.ins().imul_imm_s(upper, elements as i64);
         let element = b.ins().ushr_imm_u(scaled, 32);
         let byte = b.ins().ishl_imm_u(element, 3);
-        let entry = b.ins().iadd(self.words, byte);
+        let entry = b.ins().iadd(words, byte);
         b.ins().load(I64, MemFlagsData::trusted(), entry, byte_of(table))
     }
 
@@ -490,11 +502,11 @@ impl Emitter<'_> {
         if ty == I64 { number } else { self.builder.ins().ireduce(ty, number) }
     }
 
-    fn sum(&mut self, base: Value, offset: i32) -> Value {
+    pub(super) fn sum(&mut self, base: Value, offset: i32) -> Value {
         if offset == 0 { base } else { self.builder.ins().iadd_imm_s(base, i64::from(offset)) }
     }
 
-    fn variable(&self, what: Carried) -> Variable {
+    pub(super) fn variable(&self, what: Carried) -> Variable {
         self.carried[self.private.position(what).expect("private.rs carries what its operations need")]
     }
 
@@ -507,10 +519,10 @@ impl Emitter<'_> {
     /// Calls a hook that is given the index of a region.
     fn call_with_index(&mut self, function: usize, index: u32) {
         let index = self.builder.ins().iconst(I32, i64::from(index));
-        self.call(function, &[self.hook_context, index], false);
+        self.call(function, &[self.cells, index], false);
     }
 
-    fn call(&mut self, function: usize, arguments: &[Value], returns_word: bool) -> Option<Value> {
+    pub(super) fn call(&mut self, function: usize, arguments: &[Value], returns_word: bool) -> Option<Value> {
         let mut signature = self.empty_signature.clone();
         let types = arguments.iter().map(|&a| AbiParam::new(self.builder.func.dfg.value_type(a)));
         signature.params.extend(types);
@@ -524,7 +536,7 @@ impl Emitter<'_> {
 
 fn type_of(what: Carried) -> Type {
     match what {
-        Carried::Passes | Carried::Random | Carried::Work | Carried::Every(_) => I64,
+        Carried::Passes | Carried::Random | Carried::Work | Carried::Every(_) | Carried::Node(_) => I64,
         Carried::Expected(_, width) | Carried::LastSeen(_, width) => int(width),
     }
 }
@@ -543,6 +555,6 @@ fn byte_of(word: usize) -> i32 {
     i32::try_from(word * 8).expect("a program of 2 GiB does not fit a worker's memfd")
 }
 
-fn displacement(at: u64) -> i32 {
+pub(super) fn displacement(at: i64) -> i32 {
     i32::try_from(at).expect("`check` refused offsets beyond a displacement's reach")
 }

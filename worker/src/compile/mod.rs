@@ -10,17 +10,21 @@
 //! The address of the fields area stays in one register and each access is that register plus a displacement, or
 //! plus an index register for `[any]`. What the loop must remember (counters of `every`, expectations of `cas`, words
 //! that a `wait` last saw, the random state) lives in registers and in memory of the worker's own, never in the
-//! segment. The segment is never executable; the code is writable or executable, never both.
+//! segment, but for what is a lock's. The segment is never executable; the code is writable or executable, never both.
 #![allow(unsafe_code)]
 // SAFETY of this module: the emitted code touches the fields area only at offsets of the program, which the caller of
-// `CompiledLoop::run` has checked against the area's size; everything else it touches belongs to `CompiledLoop` or is
-// the context that the caller hands through.
+// `CompiledLoop::run` has checked against the area's size, and locks, nodes and the worker's slot where the segment's
+// map puts them (`LockSites`); everything else it touches belongs to `CompiledLoop` or is the row of cells that the
+// caller hands through.
 
 mod calibrate;
+mod cells;
 mod cpu;
 mod emit;
 mod listing;
+mod locking;
 mod private;
+mod sites;
 mod unroll;
 
 use cranelift_jit::{JITBuilder, JITModule};
@@ -29,19 +33,30 @@ use plan::{Address, OpKind, WorkerProgram};
 use std::ffi::c_void;
 
 pub use calibrate::work_turn_ns;
+pub use cells::{LockCell, NEVER, Tally};
 pub use listing::{Line, Listing};
+pub use sites::LockSites;
 
 /// What a loop calls where a step is not an instruction. The functions run on the worker's own thread; `context` is
-/// the pointer given to [`CompiledLoop::run`].
+/// the pointer given to [`CompiledLoop::run`]: the first [`LockCell`].
 #[derive(Copy, Clone, Debug)]
 pub struct Hooks {
-    /// Acquires the lock of that index in [`plan::Program::locks`]; `shared`: 1 as a reader, 0 exclusively. With a
-    /// `timeout_ns` other than 0 it may give up, and the loop goes on behind the matching release where it returns 0:
-    /// not owned.
-    pub lock: unsafe extern "C" fn(context: *mut c_void, lock: u32, shared: u32, timeout_ns: u64) -> u32,
-    /// Releases it. Nonzero, of a reader alone: what was read may be torn, it is held anew, and the loop goes back to
+    /// Acquires the lock of that index in [`plan::Program::locks`], whose first attempt came to `told`
+    /// ([`shm_layout::lock::FastPath`]); `shared`: 1 as a reader, 0 exclusively. It returns 0 where it is not owned.
+    /// With a `timeout_ns` other than 0 the loop then goes on behind the matching release; without, the pass is given
+    /// up.
+    pub lock: unsafe extern "C" fn(context: *mut c_void, lock: u32, shared: u32, timeout_ns: u64, told: i64) -> u32,
+    /// Releases it, where its cell asks for the hook ([`LockCell::by_hook`]), where a queue has a successor, where a
+    /// sequence lock's count has moved, and where a pass that holds it is given up. `told` is what the acquisition left
+    /// to remember. Nonzero, of a reader alone: what was read may be torn, it is held anew, and the loop goes back to
     /// behind the matching acquisition.
-    pub unlock: unsafe extern "C" fn(context: *mut c_void, lock: u32, shared: u32) -> u32,
+    pub unlock: unsafe extern "C" fn(context: *mut c_void, lock: u32, shared: u32, told: i64) -> u32,
+    /// Does what a release by the loop itself left to do, which came to `told`.
+    pub released: unsafe extern "C" fn(context: *mut c_void, lock: u32, told: i64),
+    /// The loop has acquired it exclusively by itself, and its owner record names another, or nobody.
+    pub handoff: unsafe extern "C" fn(context: *mut c_void, lock: u32),
+    /// It is acquired, and counted, and this is the acquisition that its cell says to sample ([`Tally::sample_at`]).
+    pub sample: unsafe extern "C" fn(context: *mut c_void, lock: u32, shared: u32),
     /// One turn of a `wait`'s spin: pauses the CPU, looks at the clock and at the stop word. Nonzero: give up.
     pub spin: unsafe extern "C" fn(context: *mut c_void) -> u32,
     /// Between two chunks of a long `work`: looks at the clock and at the stop word. Nonzero: give up.
@@ -59,19 +74,33 @@ pub struct Hooks {
 impl Hooks {
     /// For loops that call none: each does nothing (a lock is always owned), and a spin or a tick gives up.
     pub const UNUSED: Hooks = {
-        unsafe extern "C" fn lock(_: *mut c_void, _: u32, _: u32, _: u64) -> u32 {
+        unsafe extern "C" fn lock(_: *mut c_void, _: u32, _: u32, _: u64, _: i64) -> u32 {
             1
         }
-        unsafe extern "C" fn unlock(_: *mut c_void, _: u32, _: u32) -> u32 {
+        unsafe extern "C" fn unlock(_: *mut c_void, _: u32, _: u32, _: i64) -> u32 {
             0
         }
+        unsafe extern "C" fn released(_: *mut c_void, _: u32, _: i64) {}
+        unsafe extern "C" fn sample(_: *mut c_void, _: u32, _: u32) {}
         unsafe extern "C" fn touch(_: *mut c_void, _: u32) {}
         unsafe extern "C" fn give_up(_: *mut c_void) -> u32 {
             1
         }
         unsafe extern "C" fn yield_now(_: *mut c_void) {}
         unsafe extern "C" fn sleep(_: *mut c_void, _: u64) {}
-        Hooks { lock, unlock, spin: give_up, tick: give_up, yield_now, sleep, touch, die: yield_now }
+        Hooks {
+            lock,
+            unlock,
+            released,
+            handoff: touch,
+            sample,
+            spin: give_up,
+            tick: give_up,
+            yield_now,
+            sleep,
+            touch,
+            die: yield_now,
+        }
     };
 }
 
@@ -125,12 +154,13 @@ pub enum CompileError {
 pub struct Progress {
     /// Passes completed.
     pub passes: u64,
-    /// The step whose `wait` or long `work` was given up in the pass after those; `None` where the last pass is complete.
+    /// The step whose `wait` or long `work` was given up in the pass after those; `None` where the last pass is
+    /// complete.
     pub gave_up_in: Option<u32>,
 }
 
-/// The signature of the emitted function: area, context, private words, the number of passes at which to end.
-type Entry = unsafe extern "C" fn(*mut u8, *mut c_void, *mut u64, u64);
+/// The signature of the emitted function: area, first cell, private words, the number of passes at which to end.
+type Entry = unsafe extern "C" fn(*mut u8, *mut LockCell, *mut u64, u64);
 
 /// A worker's program as machine code, with what it remembers between runs. Owned by the worker's own process.
 pub struct CompiledLoop {
@@ -146,27 +176,29 @@ pub struct CompiledLoop {
 }
 
 impl CompiledLoop {
-    /// Compiles one worker's program. `seed` and the worker's index start the generator of `[any]`;
-    /// `work_ns_per_turn` is what [`work_turn_ns`] said on the worker's CPU, and a `work` of T takes T divided by it
-    /// turns, rounded. Takes under 2 ms for a short loop: call it before the warm-up.
+    /// Compiles one worker's program, whose locks are found at `sites`. `seed` and the worker's index start the
+    /// generator of `[any]`; `work_ns_per_turn` is what [`work_turn_ns`] said on the worker's CPU, and a `work` of T
+    /// takes T divided by it turns, rounded. Takes under 2 ms for a short loop: call it before the warm-up.
     ///
     /// # Errors
     /// [`CompileError::ExecutableMemoryDenied`] where the system allows no executable memory; the others are faults
     /// in what was passed, or in the lab.
     pub fn compile(
         program: &WorkerProgram,
+        sites: &LockSites,
         seed: u64,
         work_ns_per_turn: f64,
         hooks: &Hooks,
     ) -> Result<CompiledLoop, CompileError> {
-        check(program, work_ns_per_turn)?;
+        check(program, sites, work_ns_per_turn)?;
         let unroll = unroll::passes_per_iteration(program);
-        let private = private::Private::of(program, seed);
+        let private = private::Private::of(program, sites, seed);
         let mut module = JITModule::new(builder()?);
         let mut context = module.make_context();
-        let calls = emit::Calls::new(hooks);
+        let calls = emit::Calls::new(hooks, program, sites);
         let called = calls.named();
-        emit::emit(&mut module, &mut context, program, &private, unroll, work_ns_per_turn, &calls);
+        let source = emit::Source { program, sites, unroll, work_ns_per_turn };
+        emit::emit(&mut module, &mut context, &source, &private, &calls);
         let id = define(&mut module, &mut context)?;
         let buffer = &context.compiled_code().expect("define_function leaves the code in its context").buffer;
         let (code_bytes, origins) = (buffer.data().len(), listing::origins(buffer, program));
@@ -191,18 +223,22 @@ impl CompiledLoop {
     }
 
     /// Makes `passes` passes, a multiple of [`CompiledLoop::unroll`]; fewer where a pass can block
-    /// ([`WorkerProgram::can_block`]) and the context's first word is nonzero at its end, or where a `wait` or
-    /// a long `work` is given up. What steps remember carries over from one run to the next; a pass that was given up does not, and the next
-    /// run begins a new one.
+    /// ([`WorkerProgram::can_block`]) and a hook has set [`LockCell::last_pass`] to 0, or where a `wait`, a lock or a
+    /// long `work` is given up. What steps remember carries over from one run to the next; a pass that was given up
+    /// does not, and the next run begins a new one.
     ///
     /// # Panics
     /// If `passes` is no multiple of the unrolling.
     ///
     /// # Safety
     /// `area` must point to the program's fields area, writable, of at least `area_bytes` bytes, and every offset in
-    /// the program must have been checked to lie in it. `context` must be what the hooks expect, and its first word a
-    /// readable `u32`, the `break_now` word. Other processes may access the area at the same time.
-    pub unsafe fn run(&mut self, area: *mut u8, context: *mut c_void, passes: u64) -> Progress {
+    /// the program must have been checked to lie in it. `cells` must be the first of a row of [`LockCell`]s, one for each lock
+    /// of the Program, which this thread alone uses, and whose context is what the hooks expect; a loop that calls no hook
+    /// and cannot block needs none. Other processes may access the area at the same time.
+    ///
+    /// A program with locks needs more: the area is that of a segment with the map that its [`LockSites`] were made
+    /// for, in which all locks are initialised, and no other loop has acquired locks as this worker in that segment.
+    pub unsafe fn run(&mut self, area: *mut u8, cells: *mut LockCell, passes: u64) -> Progress {
         assert!(passes.is_multiple_of(self.unroll), "{passes} passes are no multiple of {}", self.unroll);
         if passes == 0 {
             return Progress { passes: 0, gave_up_in: None };
@@ -210,8 +246,8 @@ impl CompiledLoop {
         self.private[private::GAVE_UP] = 0;
         let before = self.private[private::MADE];
         // SAFETY: the code outlives the call (`module` is owned by self); `private` is as long as the layout that the
-        // code was emitted for; area and context are the caller's promise.
-        unsafe { (self.entry)(area, context, self.private.as_mut_ptr(), before + passes) };
+        // code was emitted for; area and cells are the caller's promise.
+        unsafe { (self.entry)(area, cells, self.private.as_mut_ptr(), before + passes) };
         let gave_up_in = (self.private[private::GAVE_UP] as u32).checked_sub(1);
         Progress { passes: self.private[private::MADE] - before, gave_up_in }
     }
@@ -227,7 +263,8 @@ impl CompiledLoop {
         unsafe { std::slice::from_raw_parts(self.entry as *const u8, self.code_bytes) }
     }
 
-    /// Name and address of each function that the loop may call: the hooks, `pause` and `flush`.
+    /// Name and address of each function that the loop may call: the hooks, `pause`, `flush`, and those of the C
+    /// library that its locks are.
     pub fn called(&self) -> &[(&'static str, usize)] {
         &self.called
     }
@@ -265,11 +302,11 @@ fn define(module: &mut JITModule, context: &mut cranelift_codegen::Context) -> R
 }
 
 /// Refuses what no bound Program holds, so that a damaged one cannot make the emitted code go astray.
-fn check(program: &WorkerProgram, work_ns_per_turn: f64) -> Result<(), CompileError> {
+fn check(program: &WorkerProgram, sites: &LockSites, work_ns_per_turn: f64) -> Result<(), CompileError> {
     if !(work_ns_per_turn.is_finite() && work_ns_per_turn > 0.0) {
         return Err(CompileError::Calibration { ns: work_ns_per_turn });
     }
-    for op in &program.ops {
+    for (index, op) in program.ops.iter().enumerate() {
         let text = program.steps.get(op.step as usize).cloned().unwrap_or_default();
         let fail = |why: &str| Err(CompileError::InvalidOp { step: op.step, text: text.clone(), why: why.to_owned() });
         if op.every == 0 {
@@ -286,6 +323,12 @@ fn check(program: &WorkerProgram, work_ns_per_turn: f64) -> Result<(), CompileEr
                 std::slice::from_ref(at)
             }
             OpKind::Post { at, .. } | OpKind::Wait { at, .. } => std::slice::from_ref(at),
+            OpKind::Lock { lock, shared, .. } | OpKind::Unlock { lock, shared } => {
+                if let Err(why) = check_lock(program, sites, index, *lock, *shared) {
+                    return fail(why);
+                }
+                &[]
+            }
             _ => &[],
         };
         if offsets.iter().any(|&at| i32::try_from(at).is_err()) {
@@ -296,6 +339,33 @@ fn check(program: &WorkerProgram, work_ns_per_turn: f64) -> Result<(), CompileEr
         return Err(CompileError::InvalidOp { step: 0, text: String::new(), why: "a pass without a step".to_owned() });
     }
     Ok(())
+}
+
+/// The same of a step that takes or releases a lock: code in line relies on each being taken once, and released as
+/// taken.
+fn check_lock(
+    program: &WorkerProgram,
+    sites: &LockSites,
+    index: usize,
+    lock: u32,
+    shared: bool,
+) -> Result<(), &'static str> {
+    let held = locking::held_at(&program.ops, index).into_iter().find(|&(held, _)| held == lock);
+    let takes = matches!(program.ops[index].kind, OpKind::Lock { .. });
+    match sites.distances(lock) {
+        None => return Err("there is no such lock"),
+        Some(distances) if distances.iter().any(|&at| i32::try_from(at).is_err()) => {
+            return Err("its lock lies 2 GiB or more from the slots, beyond a displacement's reach");
+        }
+        Some(_) => {}
+    }
+    match held {
+        _ if program.ops[index].every != 1 => Err("locks are taken and released in every pass"),
+        Some(_) if takes => Err("the pass holds that lock already"),
+        None if !takes => Err("the pass does not hold that lock"),
+        Some((_, taken_shared)) if taken_shared != shared => Err("the pass holds that lock as the other part"),
+        _ => Ok(()),
+    }
 }
 
 /// An error with everything beneath it, on one line.

@@ -7,7 +7,9 @@
 //! | 2 .. | one for each further [`Carried`], in order |
 //! | then | the offsets of each `[any]`, in order of the operations |
 
-use plan::{AccessKind, Address, Op, OpKind, Width, WorkerIndex, WorkerProgram};
+use super::LockSites;
+use plan::{AccessKind, Address, LockKind, Op, OpKind, Width, WorkerIndex, WorkerProgram};
+use shm_layout::lock::clh_name;
 
 /// Index of the word that tells a wait that was given up.
 pub(super) const GAVE_UP: usize = 0;
@@ -30,6 +32,8 @@ pub(super) enum Carried {
     Expected(usize, Width),
     /// What this worker last saw or posted in this word.
     LastSeen(u64, Width),
+    /// Which node this worker queues with next at the CLH lock of this index, by name.
+    Node(u32),
 }
 
 /// The layout of the private words and their first values.
@@ -42,7 +46,7 @@ pub(super) struct Private {
 
 impl Private {
     /// What `program` needs.
-    pub(super) fn of(program: &WorkerProgram, seed: u64) -> Private {
+    pub(super) fn of(program: &WorkerProgram, sites: &LockSites, seed: u64) -> Private {
         let seed = random_state(seed, program.index);
         let mut private = Private { carried: vec![(Carried::Passes, 0)], tables: Vec::new() };
         for first in groups(&program.ops).filter(|&first| program.ops[first].every > 1) {
@@ -54,6 +58,9 @@ impl Private {
                 OpKind::Flush { at } => private.address(index, at, seed),
                 OpKind::Wait { width, at } => private.carry(Carried::LastSeen(*at, *width), 0),
                 OpKind::Work(_) => private.carry(Carried::Work, seed),
+                OpKind::Lock { lock, .. } if sites.sites[*lock as usize].kind == LockKind::Clh => {
+                    private.carry(Carried::Node(*lock), clh_name(sites.me - 1).into());
+                }
                 _ => {}
             }
         }

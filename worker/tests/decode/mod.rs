@@ -1,8 +1,8 @@
 //! Reads a loop's memory accesses and calls back from its machine code.
 //!
 //! A data-flow analysis follows the function's four arguments through registers and stack slots: every memory operand
-//! must turn out to be the fields area, the context, the worker's private words or the stack. An operand of unknown
-//! origin is an error, so nothing can escape the comparison.
+//! must turn out to be the fields area, the row of cells, the worker's private words or the stack. An operand of
+//! unknown origin is an error, so nothing can escape the comparison.
 
 use iced_x86::{
     Code, Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind,
@@ -19,12 +19,22 @@ pub(crate) enum Event {
         how: How,
         /// Size.
         bytes: u64,
-        /// Offset; `None` where an index register chooses it.
+        /// Offset; `None` where an index register chooses it. Slots and queue nodes lie before the area.
         at: Option<i64>,
+    },
+    /// An access of the cells, of which passes have the first word.
+    Cell {
+        /// How.
+        how: How,
+        /// Size.
+        bytes: u64,
+        /// Offset.
+        at: i64,
     },
     /// A full fence.
     Fence,
-    /// A call of the worker's function of that name; `flush` with the area's offset that it is given.
+    /// A call of the worker's function of that name; `flush` and the C library's with the area's offset that they are
+    /// given.
     Call(&'static str, Option<Option<i64>>),
 }
 
@@ -39,11 +49,14 @@ pub(crate) enum How {
     Fused,
 }
 
-/// The events with the offsets of their instructions, and the reads of the context.
+/// The events with the offsets of their instructions.
 #[derive(Debug, Default)]
 pub(crate) struct Decoded {
     pub(crate) events: Vec<(u64, Event)>,
-    pub(crate) context_reads: usize,
+    /// Where the function returns: what lies behind is seldom run.
+    pub(crate) returns_at: u64,
+    /// Reads and writes of the number of the last pass.
+    pub(crate) last_pass: (usize, usize),
     /// Multiplications: turns of `work` as the code holds them, and the draws of `[any]`.
     pub(crate) multiplications: usize,
 }
@@ -55,7 +68,7 @@ enum Value {
     Area(i64),
     /// The fields area plus an offset that is only known at run time.
     AreaIndexed,
-    Context,
+    Cells,
     Private,
     Constant(u64),
     Other,
@@ -82,6 +95,7 @@ pub(crate) fn decode(code: &[u8], called: &[(&'static str, usize)]) -> Result<De
             Mnemonic::Lea => {}
             Mnemonic::Mfence => decoded.events.push((*ip, Event::Fence)),
             Mnemonic::Call => decoded.events.push((*ip, call(instruction, state, called)?)),
+            Mnemonic::Ret => decoded.returns_at = *ip,
             _ => {
                 for memory in info.info(instruction).used_memory() {
                     access(instruction, memory, state, &mut decoded)?;
@@ -96,7 +110,7 @@ pub(crate) fn decode(code: &[u8], called: &[(&'static str, usize)]) -> Result<De
 fn fixpoint(instructions: &BTreeMap<u64, Instruction>) -> Result<BTreeMap<u64, State>, String> {
     let mut entry = State { registers: [Value::Other; 16], slots: BTreeMap::new() };
     for (register, value) in
-        [(Register::RDI, Value::Area(0)), (Register::RSI, Value::Context), (Register::RDX, Value::Private)]
+        [(Register::RDI, Value::Area(0)), (Register::RSI, Value::Cells), (Register::RDX, Value::Private)]
     {
         entry.registers[register.number()] = value;
     }
@@ -237,8 +251,18 @@ fn access(i: &Instruction, memory: &UsedMemory, state: &State, decoded: &mut Dec
         Value::Area(at) => Some(at),
         Value::AreaIndexed => None,
         Value::Private => return Ok(()),
-        _ if register(memory.base(), state) == Value::Context && index.is_none() && how == How::Read => {
-            decoded.context_reads += 1;
+        _ if register(memory.base(), state) == Value::Cells && index.is_none() => {
+            let (at, bytes) = (memory.displacement() as i64, memory.memory_size().size() as u64);
+            match (at, how) {
+                (0, How::Read) => decoded.last_pass.0 += 1,
+                (0, How::Write) => decoded.last_pass.1 += 1,
+                // Memory of the worker's own: one instruction or two, who could tell?
+                (_, How::Fused) => {
+                    let both = [How::Read, How::Write].map(|how| (i.ip(), Event::Cell { how, bytes, at }));
+                    decoded.events.extend(both);
+                }
+                _ => decoded.events.push((i.ip(), Event::Cell { how, bytes, at })),
+            }
             return Ok(());
         }
         other => return Err(format!("memory of unknown origin ({other:?}) at {:#x}: {:?}", i.ip(), i.code())),
@@ -257,8 +281,9 @@ fn call(i: &Instruction, state: &State, called: &[(&'static str, usize)]) -> Res
     let (name, _) = known.ok_or_else(|| format!("a call of {target:?} at {:#x}", i.ip()))?;
     let argument = match (*name, register(Register::RDI, state)) {
         ("flush", Value::Area(at)) => Some(Some(at)),
+        (library, Value::Area(at)) if library.starts_with("pthread_") || library.starts_with("sem_") => Some(Some(at)),
         ("flush", Value::AreaIndexed) => Some(None),
-        ("pause", _) | (_, Value::Context) => None,
+        ("pause", _) | (_, Value::Cells) => None,
         (name, other) => return Err(format!("{name} is given {other:?}")),
     };
     Ok(Event::Call(name, argument))

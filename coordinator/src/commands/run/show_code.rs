@@ -2,19 +2,25 @@
 
 use crate::exit::CommandError;
 use crate::needs;
+use crate::provision;
 use crate::report::code;
 use crate::report::style::Style;
 use plan::Bound;
+use shm_layout::SegmentMap;
 use std::io::Write;
-use worker::compile::{CompileError, CompiledLoop, work_turn_ns};
+use worker::compile::{CompileError, CompiledLoop, LockSites, work_turn_ns};
 
 pub(crate) fn print(bound: &Bound, style: &Style, to_stderr: bool) -> Result<(), CommandError> {
     let failed = |error: CompileError| CommandError::Failed(error.to_string());
     let turn_ns = work_turn_ns().map_err(failed)?;
     let mut listings = Vec::new();
     for program in needs::programs(bound) {
+        let map =
+            SegmentMap::of(program, provision::slots(program)).map_err(|e| CommandError::Failed(e.to_string()))?;
         for one in &program.workers {
-            let compiled = CompiledLoop::compile(one, program.seed, turn_ns, &worker::hooks()).map_err(failed)?;
+            let sites = LockSites::of(program, &map, one.index);
+            let compiled =
+                CompiledLoop::compile(one, &sites, program.seed, turn_ns, &worker::hooks()).map_err(failed)?;
             listings.push((program, one, compiled.listing().to_string()));
         }
     }

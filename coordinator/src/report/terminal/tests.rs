@@ -180,7 +180,7 @@ fn locks_say_how_long_and_whom() {
     for wanted in [
         "[1] nobody had to wait",
         "[2] no hold was sampled, or each overlapped an eviction",
-        "hold: from owning to releasing, one in 61 timed.",
+        "hold: from owning to releasing, one in 251 timed.",
         "packed, lock m: 12 waits left out because some worker was off its CPU meanwhile",
         "(longest of all waits: 4 190 123 ns;",
         "padded-64, lock m: 3 waits found the log full",

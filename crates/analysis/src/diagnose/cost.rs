@@ -58,7 +58,8 @@ pub(super) fn against_cured_or_unshared(
     }
 }
 
-fn against_unshared(view: &View, sick: &BoundArm, role: &str) -> Option<Cost> {
+/// What `role` pays in `sick` as against a copy of everything for each worker.
+pub(super) fn against_unshared(view: &View, sick: &BoundArm, role: &str) -> Option<Cost> {
     let unshared = view.baseline(sick, role, false)?;
     let ratio = view.ratio(&sick.arm.name, &unshared.arm.name, role)?;
     let cost = Cost { role: role.to_owned(), against: unshared.arm.name.clone(), ratio, gain: None };

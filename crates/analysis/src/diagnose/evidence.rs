@@ -58,7 +58,8 @@ pub(super) fn resolution(view: &View) -> Evidence {
     )
 }
 
-fn transfer(view: &View, arm: &str) -> Evidence {
+/// How far apart the workers' CPUs were.
+pub(super) fn transfer(view: &View, arm: &str) -> Evidence {
     let regime = view.regimes.by_arm.get(arm).map(|number| &view.regimes.list[*number as usize]);
     let transfer_ns = regime.and_then(|r| r.transfer_ns);
     let source = if transfer_ns.is_some() { "measured" } else { "missing: no two workers run on different CPUs" };

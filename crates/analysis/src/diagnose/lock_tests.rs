@@ -1,9 +1,9 @@
 //! The rules about locks, each firing and not firing.
 
-use crate::testkit::{Bench, Spot, lock_observation};
+use crate::testkit::{Bench, Spot, access, acquire, lock_observation, release};
 use crate::times::tally;
-use plan::{AccessKind, Address, LockKind, Nanos, Op, OpKind, Width};
-use record::{Diagnosis, LockObservation, Observation, Severity};
+use plan::{LockKind, Nanos, Op, OpKind};
+use record::{Diagnosis, LockObservation, Observation, Reading, Severity};
 
 fn of<'d>(found: &'d [Diagnosis], kind: &str) -> Option<&'d Diagnosis> {
     found.iter().find(|d| d.kind == kind)
@@ -98,6 +98,12 @@ fn long_holds_that_explain_little_of_the_waiting_are_not_its_cause() {
     assert_eq!(of(&diagnosed(&mut slow_holder(), rare), "long_hold"), None);
     let alike = |_: &Observation| dealings(1000, &[98_000; 700], 700, &[100_000; 16]);
     assert_eq!(of(&diagnosed(&mut slow_holder(), alike), "long_hold"), None, "holds that are all alike: a busy lock");
+    // 10 ns where the data are in the owner's cache, 300 where they come from another's.
+    let fetched = |o: &Observation| {
+        let holds = if o.role == "slow" { [[10; 3].as_slice(), &[300; 15]].concat() } else { vec![10; 18] };
+        dealings(200_000, &[[150; 900].as_slice(), &[600; 100]].concat(), 60_000, &holds)
+    };
+    assert_eq!(of(&diagnosed(&mut slow_holder(), fetched), "long_hold"), None, "a line's way is no long hold");
 }
 
 /// A lone role of which one hold in fifty is long.
@@ -113,38 +119,154 @@ fn a_role_alone_can_hold_long_now_and_then() {
     assert!(one.text.contains("p99"), "{}", one.text);
 }
 
-/// All wait, nobody holds: each acquisition is a handoff.
-fn queued(o: &Observation) -> LockObservation {
-    match o.arm.as_str() {
+/// All wait, nobody holds: each acquisition is a handoff. In `barging` hardly any is.
+fn queued(wait_ns: u64, hold_ns: u64) -> impl Fn(&Observation) -> LockObservation {
+    move |o| match o.arm.as_str() {
         "barging" => LockObservation { handoffs: 10_000, ..dealings(600_000, &[300; 600], 60_000, &[20; 900]) },
-        _ => LockObservation { handoffs: 190_000, ..dealings(200_000, &[400; 900], 198_000, &[20; 900]) },
+        _ => LockObservation {
+            handoffs: 190_000,
+            ..dealings(200_000, &vec![wait_ns; 900], 198_000, &vec![hold_ns; 900])
+        },
     }
 }
 
-fn two_kinds() -> Bench {
-    let mut bench = Bench::new(&["queue", "barging"]).with_lock("m");
+/// A lock of that kind in a queue, and one of `pthread` that is taken again. So many context switches were asked for.
+fn two_kinds(queueing: LockKind, switches: Option<u64>) -> Bench {
+    let kind = move |arm: &str| if arm == "barging" { LockKind::Pthread } else { queueing };
+    let mut bench = Bench::new(&["queue", "barging"]).with_lock_kinds("m", kind);
     bench.run(10, |arm, _| if arm == "barging" { 160.0 } else { 500.0 });
+    for o in &mut bench.observations {
+        let reading = switches.map(|value| Reading::Counted { value });
+        o.counters.extend(reading.map(|reading| ("context_switches_voluntary".to_owned(), reading)));
+    }
+    bench
+}
+
+/// The kinds of what is found where each is passed on after a hold of 20 ns.
+fn passing_on(kind: LockKind, switches: Option<u64>) -> Vec<String> {
+    let found = diagnosed(&mut two_kinds(kind, switches), queued(400, 20));
+    found.into_iter().map(|d| d.kind).collect()
+}
+
+#[test]
+fn sleepers_that_a_hardly_held_lock_is_passed_to_are_a_convoy() {
+    let found = diagnosed(&mut two_kinds(LockKind::PthreadPi, Some(150_000)), queued(400, 20));
+    let one = of(&found, "convoy").unwrap();
+    assert_eq!(one.arms, ["queue"]);
+    assert!(evidence(one, "time that `m` is held") < 10.0);
+    assert!((evidence(one, "sleeps for each contended") - 0.758).abs() < 0.001, "150 of 198 thousand");
+    assert_eq!(one.expected_gain.as_ref().unwrap().arm, "barging");
+    assert!(one.text.contains("99 %") && one.text.contains("400 ns") && one.text.contains("woken"), "{}", one.text);
+}
+
+/// Strict order makes every release a handoff: that is no convoy, but it has its price.
+#[test]
+fn spinners_that_a_hardly_held_lock_is_passed_to_are_a_costly_handoff() {
+    let found = diagnosed(&mut two_kinds(LockKind::Mcs, Some(0)), queued(400, 20));
+    assert_eq!(of(&found, "convoy"), None);
+    let one = of(&found, "costly_handoff").unwrap();
+    assert_eq!((one.arms.as_slice(), one.severity), (&["queue".to_owned()][..], Severity::High));
+    assert_eq!(evidence(one, "one-way transfer of a line"), 54.0);
+    assert!(one.text.contains("serves by arrival") && one.text.contains("95 %"), "{}", one.text);
+    assert_eq!(one.expected_gain.as_ref().unwrap().arm, "barging");
+    let unordered = diagnosed(&mut two_kinds(LockKind::Tas, None), queued(400, 20));
+    assert!(!of(&unordered, "costly_handoff").unwrap().text.contains("serves by arrival"));
+}
+
+#[test]
+fn whether_waiters_slept_is_told_by_what_was_counted_and_else_by_the_kind() {
+    assert_eq!(passing_on(LockKind::PthreadPi, None), ["convoy"]);
+    assert_eq!(passing_on(LockKind::Ticket, None), ["costly_handoff"]);
+    assert_eq!(passing_on(LockKind::PthreadAdaptive, Some(19_000)), ["costly_handoff"], "it spun: 19 of 198 slept");
+    assert_eq!(passing_on(LockKind::PthreadAdaptive, Some(20_000)), ["convoy"]);
+    assert_eq!(passing_on(LockKind::Clh, Some(500_000)), ["costly_handoff"], "the loop sleeps, its lock never");
+}
+
+#[test]
+fn a_busy_lock_and_one_that_is_taken_again_pass_nothing_on() {
+    for kind in [LockKind::PthreadPi, LockKind::Ticket] {
+        let busy = diagnosed(&mut two_kinds(kind, None), queued(400, 390));
+        let taken_again =
+            |o: &Observation| LockObservation { handoffs: 20_000, contended: 198_000, ..queued(400, 20)(o) };
+        let again = diagnosed(&mut two_kinds(kind, None), taken_again);
+        for found in [busy, again] {
+            assert_eq!((of(&found, "convoy"), of(&found, "costly_handoff")), (None, None), "{kind:?}");
+        }
+    }
+}
+
+/// Spinners that share CPUs wait for the scheduler, which is a case of its own.
+#[test]
+fn a_queue_of_spinners_on_one_cpu_is_no_costly_handoff() {
+    let mut bench = two_kinds(LockKind::Ticket, None);
+    bench.programs(|_, program| program.shares_cpu = true);
+    assert_eq!(of(&diagnosed(&mut bench, queued(400, 20)), "costly_handoff"), None);
+}
+
+/// Two tellers at one balance, and the same on copies of their own. `unlocked`: worker 1 touches it without the lock.
+fn one_balance(unlocked: bool, unshared_ns: f64) -> Bench {
+    let spots = vec![Spot::lock("m", 0, &[0, 1]), Spot::data("balance", 64, &[0, 1], &[])];
+    let mut bench = Bench::new(&["one"]).with_unshared().with_lock("m");
+    bench = bench.with_layout("one", spots.clone()).with_layout("unshared:one", spots);
+    bench.programs(|_, program| {
+        program.workers.iter_mut().for_each(|w| w.ops = vec![acquire(0), access(64), release(0)]);
+        if unlocked {
+            program.workers[1].ops = vec![access(64), acquire(0), release(0)];
+        }
+    });
+    bench.run(10, |arm, _| if arm.starts_with("unshared") { unshared_ns } else { 120.0 });
     bench
 }
 
 #[test]
-fn a_lock_that_is_passed_on_and_hardly_held_is_a_convoy() {
-    let found = diagnosed(&mut two_kinds(), queued);
-    let one = of(&found, "convoy").unwrap();
-    assert_eq!(one.arms, ["queue"]);
-    assert!(evidence(one, "time that `m` is held") < 10.0);
-    assert_eq!(one.expected_gain.as_ref().unwrap().arm, "barging");
-    assert!(one.text.contains("99 %") && one.text.contains("400 ns"), "{}", one.text);
+fn data_under_one_lock_moves_with_it_and_what_costs_is_the_lock() {
+    let found = diagnosed(&mut one_balance(false, 20.0), teller);
+    assert_eq!(found.iter().map(|d| d.kind.as_str()).collect::<Vec<_>>(), ["lock_contention"]);
+    let one = &found[0];
+    assert_eq!(one.fields, ["m", "balance"]);
+    assert_eq!((one.severity, one.expected_gain.as_ref()), (Severity::High, None));
+    assert!(one.text.contains("20 % of the acquisitions find it held"), "{}", one.text);
+    assert!(one.text.contains("`balance`, touched under it alone, moves with it"), "{}", one.text);
+    assert!(one.text.contains("6.00 times") && one.text.contains("`unshared:one`"), "{}", one.text);
 }
 
 #[test]
-fn a_busy_lock_and_one_that_is_taken_again_are_no_convoys() {
-    let busy =
-        |_: &Observation| LockObservation { handoffs: 190_000, ..dealings(200_000, &[400; 900], 198_000, &[390; 900]) };
-    assert_eq!(of(&diagnosed(&mut two_kinds(), busy), "convoy"), None, "waits are as long as holds");
-    let taken_again =
-        |_: &Observation| LockObservation { handoffs: 20_000, ..dealings(200_000, &[400; 900], 198_000, &[20; 900]) };
-    assert_eq!(of(&diagnosed(&mut two_kinds(), taken_again), "convoy"), None);
+fn a_kind_that_suits_the_work_better_is_the_gain_of_a_contended_lock() {
+    let kind = |arm: &str| if arm == "seqlock" { LockKind::Seqlock } else { LockKind::Pthread };
+    let mut bench = Bench::new(&["mutex", "seqlock"]).with_unshared().with_lock_kinds("m", kind);
+    let lock = vec![Spot::lock("m", 0, &[0, 1])];
+    for arm in ["mutex", "seqlock", "unshared:mutex"] {
+        bench = bench.with_layout(arm, lock.clone());
+    }
+    bench.run(10, |arm, _| match arm {
+        "mutex" | "control" => 120.0,
+        "seqlock" => 40.0,
+        _ => 20.0,
+    });
+    let found = diagnosed(&mut bench, teller);
+    let one = of(&found, "lock_contention").unwrap();
+    assert_eq!((one.arms.as_slice(), one.fields.as_slice()), (&["mutex".to_owned()][..], &["m".to_owned()][..]));
+    assert_eq!(one.expected_gain.as_ref().map(|g| (g.arm.as_str(), g.ratio.median)), Some(("seqlock", 3.0)));
+    assert!(one.cure.contains("as `seqlock` does"), "{}", one.cure);
+}
+
+#[test]
+fn data_that_one_worker_touches_without_the_lock_is_truly_shared() {
+    let found = diagnosed(&mut one_balance(true, 20.0), teller);
+    assert_eq!(found.iter().map(|d| d.kind.as_str()).collect::<Vec<_>>(), ["true_sharing"]);
+    assert_eq!(found[0].fields, ["balance"]);
+}
+
+#[test]
+fn a_lock_that_costs_nothing_or_has_a_reason_of_its_own_is_not_called_contended() {
+    let cheap = diagnosed(&mut one_balance(false, 119.0), teller);
+    assert_eq!(cheap.iter().map(|d| d.kind.as_str()).collect::<Vec<_>>(), ["none"]);
+    assert!(cheap[0].text.contains("under a lock alone (`balance`) moves with that lock"), "{}", cheap[0].text);
+    assert!(!cheap[0].text.contains("hand each other"), "{}", cheap[0].text);
+    let idle = |o: &Observation| LockObservation { contended: 0, ..teller(o) };
+    assert_eq!(of(&diagnosed(&mut one_balance(false, 20.0), idle), "lock_contention"), None);
+    let found = diagnosed(&mut one_balance(false, 20.0), queued(400, 20));
+    assert_eq!(found.iter().map(|d| d.kind.as_str()).collect::<Vec<_>>(), ["convoy"], "how they wait says more");
 }
 
 fn uneven(o: &Observation) -> LockObservation {
@@ -278,12 +400,12 @@ fn beside(without_lock: bool, apart_ns: f64) -> Bench {
     let mut bench = Bench::new(&["near", "apart"]).with_lock("m");
     bench = bench.with_layout("near", near).with_layout("apart", spots(128));
     bench.programs(|arm, program| {
-        let at = Address::Fixed(if arm == "apart" { 128 } else { 72 });
-        let op = |kind| Op { every: 1, step: 0, kind };
-        let touch = op(OpKind::Access { kind: AccessKind::Add, width: Width::U64, at });
-        let lock = op(OpKind::Lock { lock: 0, shared: false, timeout: None });
-        let unlock = op(OpKind::Unlock { lock: 0, shared: false });
-        let ops = if without_lock { vec![lock, unlock, touch] } else { vec![lock, touch, unlock] };
+        let touch = access(if arm == "apart" { 128 } else { 72 });
+        program.locks[0].offset = if arm == "apart" { 0 } else { 8 };
+        let ops = match without_lock {
+            true => vec![acquire(0), release(0), touch],
+            false => vec![acquire(0), touch, release(0)],
+        };
         program.workers.iter_mut().for_each(|w| w.ops.clone_from(&ops));
     });
     bench.run(10, |arm, _| if arm == "apart" { apart_ns } else { 90.0 });
@@ -307,6 +429,37 @@ fn data_touched_without_the_lock_in_its_line_is_told_with_what_parting_them_gain
 fn data_that_only_the_owner_touches_or_that_costs_nothing_may_lie_beside_the_lock() {
     assert_eq!(of(&diagnosed(&mut beside(false, 60.0), crowd), "lock_word_shares_line"), None);
     assert_eq!(of(&diagnosed(&mut beside(true, 90.0), crowd), "lock_word_shares_line"), None);
+}
+
+/// Lock `m` of worker 0 and lock `n` of worker 1, on one line in `near`.
+fn two_locks(ops_of_first: &[Op]) -> Bench {
+    let spots = |second: u64| vec![Spot::lock("m", 8, &[0]), Spot::lock("n", second, &[1])];
+    let mut bench = Bench::new(&["near", "apart"]).with_lock("m").with_lock("n");
+    bench = bench.with_layout("near", spots(72)).with_layout("apart", spots(128));
+    bench.programs(|arm, program| {
+        (program.locks[0].offset, program.locks[1].offset) = (8, if arm == "apart" { 128 } else { 72 });
+        program.workers[0].ops = ops_of_first.to_vec();
+        program.workers[1].ops = vec![acquire(1), release(1)];
+    });
+    bench.run(10, |arm, _| if arm == "apart" { 30.0 } else { 90.0 });
+    bench
+}
+
+#[test]
+fn another_lock_in_the_line_is_told_though_nobody_waits() {
+    let idle = |o: &Observation| LockObservation { contended: 0, ..crowd(o) };
+    let found = diagnosed(&mut two_locks(&[acquire(0), release(0)]), idle);
+    let one = of(&found, "lock_word_shares_line").unwrap();
+    assert_eq!(
+        (one.arms.as_slice(), one.fields.as_slice()),
+        (&["near".to_owned()][..], &["m", "n"].map(str::to_owned)[..])
+    );
+    assert!(
+        one.text.contains("takes the line from the other") && one.text.contains("nobody ever waits"),
+        "{}",
+        one.text
+    );
+    assert_eq!(one.expected_gain.as_ref().map(|g| g.arm.as_str()), Some("apart"));
 }
 
 #[test]
@@ -334,5 +487,5 @@ fn the_price_of_timing_is_the_first_variant_over_its_plain_twin() {
     });
     let price = bench.analyse().method.lock_timing.unwrap();
     assert!((price.median - 1.2).abs() < 1e-9, "{price:?}");
-    assert_eq!(two_kinds().analyse().method.lock_timing, None);
+    assert_eq!(two_kinds(LockKind::Pthread, None).analyse().method.lock_timing, None);
 }

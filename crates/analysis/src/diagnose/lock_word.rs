@@ -1,12 +1,13 @@
-//! Lock word shares line: data that workers touch without the lock lies in the line of the lock's own bytes, so that each
-//! disturbs the other.
+//! Lock word shares line: what workers touch without the lock, data or another lock, lies in the line of the lock's own
+//! bytes, so that each disturbs the other.
 
 use super::cost::{self, Cost};
+use super::held::touches;
 use super::lines::{element_names, meet};
 use super::locks::{self, Finding, Site, measured};
 use crate::view::{View, same_work};
 use crate::words::{figure, list};
-use plan::{Address, BoundArm, CACHE_LINE_BYTES, OpKind, Placed, Program, WorkerProgram};
+use plan::{BoundArm, CACHE_LINE_BYTES, Placed, Program};
 use record::{ArmSummary, Diagnosis};
 use std::collections::BTreeSet;
 
@@ -23,34 +24,13 @@ fn place<'p>(program: &'p Program, lock: &str) -> Option<&'p Placed> {
     program.layout.placed.iter().find(|p| p.lock && p.field == lock)
 }
 
-/// Elements on the lock's lines that some worker touches while it does not hold the lock.
+/// What lies on the lock's lines, data or another lock, and some worker touches while it does not hold the lock.
 fn beside<'p>(program: &'p Program, lock: &str) -> Vec<&'p Placed> {
     let Some(own) = place(program, lock) else { return Vec::new() };
-    let touched: BTreeSet<u64> = program.workers.iter().flat_map(|w| touched_outside(program, w, lock)).collect();
-    let hit = |p: &&Placed| touched.range(p.offset..p.offset + p.bytes.max(1)).next().is_some();
-    program.layout.placed.iter().filter(|p| !p.lock && meet(p, own, CACHE_LINE_BYTES)).filter(hit).collect()
-}
-
-/// Offsets that a pass touches where it does not hold the lock.
-fn touched_outside(program: &Program, worker: &WorkerProgram, lock: &str) -> Vec<u64> {
-    let is = |index: u32| program.locks.get(index as usize).is_some_and(|l| l.name == lock);
-    let (mut held, mut touched) = (false, Vec::new());
-    for op in &worker.ops {
-        match &op.kind {
-            OpKind::Lock { lock, .. } if is(*lock) => held = true,
-            OpKind::Unlock { lock, .. } if is(*lock) => held = false,
-            _ if held => {}
-            OpKind::Access { at: Address::Fixed(at), .. } | OpKind::Flush { at: Address::Fixed(at) } => {
-                touched.push(*at)
-            }
-            OpKind::Access { at: Address::Any(all), .. } | OpKind::Flush { at: Address::Any(all) } => {
-                touched.extend(all)
-            }
-            OpKind::Post { at, .. } | OpKind::Wait { at, .. } => touched.push(*at),
-            _ => {}
-        }
-    }
-    touched
+    let touches = program.workers.iter().flat_map(|worker| touches(program, worker));
+    let outside: BTreeSet<u64> = touches.filter(|t| !t.held.contains(lock)).map(|t| t.offset).collect();
+    let hit = |p: &&Placed| outside.range(p.offset..p.offset + p.bytes.max(1)).next().is_some();
+    program.layout.placed.iter().filter(|p| p.field != lock && meet(p, own, CACHE_LINE_BYTES)).filter(hit).collect()
 }
 
 /// The cost is measured or there is none: a shared line that nobody is the faster for parting is no harm.
@@ -92,20 +72,24 @@ fn told<'a>(site: &Site<'a>, elements: &[&Placed], cost: Cost) -> Finding<'a> {
         site: *site,
         cost: ratio.median,
         text: format!(
-            "In `{name}`, {} {} in a cache line of `{lock}` itself and {} touched without holding it, so each attempt at \
-             the lock takes the line from the data and the other way round: a pass of `{role}` takes {} times as long as \
-             in `{against}`.",
+            "In `{name}`, {} {} in a cache line of `{lock}` itself and {} touched without holding it, so {} the other way \
+             round: a pass of `{role}` takes {} times as long as in `{against}`{}.",
             list(&names[..names.len().min(MOST_ELEMENTS)]),
             if names.len() > 1 { "lie" } else { "lies" },
             if names.len() > 1 { "are" } else { "is" },
-            figure(ratio.median)
+            match elements.iter().all(|e| e.lock) {
+                true => "each attempt at the one lock takes the line from the other, and",
+                false => "each attempt at the lock takes the line from the data and",
+            },
+            figure(ratio.median),
+            if site.lock.contended == 0 { ", though nobody ever waits for the lock" } else { "" }
         ),
         fields,
         roles: vec![role],
         evidence,
         cure: format!(
             "Give the lock lines of its own{}: `placement = {{ pad = 64 }}` here, `alignas(64)` on the lock and on what \
-             follows it in C and C++. What only its owner touches may stay beside it.",
+             follows it in C and C++. What is touched under it alone may stay beside it.",
             locks::shown(gain.as_ref())
         ),
         gain,

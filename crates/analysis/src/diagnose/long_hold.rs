@@ -12,6 +12,11 @@ use record::{ArmSummary, Diagnosis, Percentiles, WaitCount};
 /// or three with what the critical section finds in its caches, which is no reason to look for a culprit.
 const LONG: f64 = 10.0;
 
+/// No shorter hold is long: the lines of what a lock protects may have to come from another core each time, which takes up
+/// to some hundred nanoseconds each. Against a median of 10 ns, which is the clock's own step on some machines, that
+/// would be ten times as long.
+const LEAST_LONG_NS: f64 = 1000.0;
+
 /// So much of all waiting must fall to a role's long holds before they are its cause: below, something else is.
 const LEAST_EXPLAINED: f64 = 0.5;
 
@@ -45,9 +50,9 @@ impl<'a> Holder<'a> {
         let typical_ns = medians.map(|hold| hold.p50.max(1) as f64).reduce(f64::min)?;
         let holds = site.holds(view, role);
         let hold = percentiles(&holds)?;
-        let long = |h: &&WaitCount| h.ns as f64 >= LONG * typical_ns;
+        let long = |h: &&WaitCount| is_long(h.ns, typical_ns);
         let waited_ns = site.waited_ns();
-        if (wait.p99 as f64) < LONG * typical_ns || waited_ns <= 0.0 || !holds.iter().any(|h| long(&h)) {
+        if !is_long(wait.p99, typical_ns) || waited_ns <= 0.0 || !holds.iter().any(|h| long(&h)) {
             return None;
         }
         let own_ns = time_between(view, site, role);
@@ -61,7 +66,7 @@ impl<'a> Holder<'a> {
 
     /// Its percentile that says it, and which one that is.
     fn long_hold(&self) -> (u64, &'static str) {
-        let long = |ns: u64| ns as f64 >= LONG * self.typical_ns;
+        let long = |ns: u64| is_long(ns, self.typical_ns);
         match self.hold {
             hold if long(hold.p50) => (hold.p50, "p50"),
             hold if long(hold.p90) => (hold.p90, "p90"),
@@ -69,6 +74,11 @@ impl<'a> Holder<'a> {
             hold => (hold.max, "max"),
         }
     }
+}
+
+/// Whether a hold, or a wait behind one, is long where a hold typically takes so long.
+fn is_long(ns: u64, typical_ns: f64) -> bool {
+    ns as f64 >= (LONG * typical_ns).max(LEAST_LONG_NS)
 }
 
 /// From one release to the next call of those who wait, without waiting: the other roles', or where there is none the

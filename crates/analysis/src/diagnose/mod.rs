@@ -1,16 +1,19 @@
 //! From layout and figures to a named cause: one rule a file. A rule fires where the layout shows the pattern *and* the
 //! run measured its cost; a pattern without a cost is no diagnosis, nor a cost without a pattern.
 //!
-//! Locks are left out of the data rules: all workers write a lock's word by design. Rules of their own look at who waits
-//! for whom, and why.
+//! Locks are left out of the data rules: all workers write a lock's word by design; and so is what one lock protects from
+//! the rule on true sharing, since it moves with its lock. Rules of their own look at who waits for whom, and why.
 
 mod adjacent_line;
 mod convoy;
 mod cost;
+mod costly_handoff;
 mod counts;
 mod evidence;
 mod false_sharing;
+mod held;
 mod lines;
+mod lock_contention;
 #[cfg(test)]
 mod lock_tests;
 mod lock_word;
@@ -19,6 +22,7 @@ mod long_hold;
 mod none;
 mod oversubscribed;
 mod owner_died;
+mod queue;
 mod reader_invalidation;
 mod starved;
 mod true_sharing;
@@ -37,6 +41,7 @@ pub(crate) fn diagnose(view: &View, arms: &[ArmSummary]) -> Vec<Diagnosis> {
     let of_locks = [
         long_hold::find,
         convoy::find,
+        costly_handoff::find,
         unfair::find,
         starved::find,
         oversubscribed::find,
@@ -44,7 +49,9 @@ pub(crate) fn diagnose(view: &View, arms: &[ArmSummary]) -> Vec<Diagnosis> {
         owner_died::find,
     ];
     let mut found: Vec<(f64, Diagnosis)> = rules.iter().filter_map(|rule| rule(view)).collect();
-    found.extend(of_locks.iter().filter_map(|rule| rule(view, arms)));
+    let mut at_locks: Vec<(f64, Diagnosis)> = of_locks.iter().filter_map(|rule| rule(view, arms)).collect();
+    at_locks.extend(lock_contention::find(view, arms, &at_locks));
+    found.append(&mut at_locks);
     found.sort_by(|a, b| b.0.total_cmp(&a.0));
     match found.is_empty() {
         true => vec![none::explain(view, arms)],

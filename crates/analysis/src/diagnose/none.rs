@@ -1,5 +1,6 @@
 //! No rule fired: says what was looked at, so that "nothing found" is no empty phrase.
 
+use super::held::Guards;
 use super::{cost, evidence, lines};
 use crate::view::View;
 use crate::words::{count, list, percent};
@@ -43,7 +44,8 @@ fn looked_at(view: &View, measured: &[String], unresolved: &[String]) -> String 
     let programs: Vec<(&str, &Program)> = view.variants().map(|(a, p)| (a.arm.name.as_str(), p)).collect();
     let sharing: Vec<&str> =
         programs.iter().filter(|(_, p)| !lines::falsely_shared(p).is_empty()).map(|p| p.0).collect();
-    let handed: BTreeSet<&str> = programs.iter().flat_map(|(_, p)| shared_fields(p)).collect();
+    let (mut handed, mut guarded) = (BTreeSet::new(), BTreeSet::new());
+    programs.iter().for_each(|(_, program)| sort_shared_fields(program, &mut handed, &mut guarded));
     let locks: BTreeSet<&str> = programs.iter().flat_map(|(_, p)| &p.locks).map(|l| l.name.as_str()).collect();
     let least = percent(cost::threshold(view) - 1.0);
     let mut text = format!("No harm from sharing was measured in {}", list(measured));
@@ -62,10 +64,14 @@ fn looked_at(view: &View, measured: &[String], unresolved: &[String]) -> String 
             list(&Vec::from_iter(handed))
         );
     }
+    if !guarded.is_empty() {
+        text +=
+            &format!("; what is touched under a lock alone ({}) moves with that lock", list(&Vec::from_iter(guarded)));
+    }
     if !locks.is_empty() {
         text += &format!(
-            "; at the locks ({}) neither a long hold, nor a convoy, nor an uneven share stands out: their waits are told \
-             by their own figures",
+            "; at the locks ({}) neither a long hold, nor a queue behind slow handoffs, nor an uneven share, nor a cost of \
+             taking turns stands out: their waits are told by their own figures",
             list(&Vec::from_iter(locks))
         );
     }
@@ -75,8 +81,13 @@ fn looked_at(view: &View, measured: &[String], unresolved: &[String]) -> String 
     text + "."
 }
 
-fn shared_fields(program: &Program) -> impl Iterator<Item = &str> {
-    lines::data(program).filter(|e| lines::truly_shared(e)).map(|e| e.field.as_str())
+/// Fields that workers share, apart by whether a lock protects them.
+fn sort_shared_fields<'p>(program: &'p Program, handed: &mut BTreeSet<&'p str>, guarded: &mut BTreeSet<&'p str>) {
+    let guards = Guards::of(program);
+    for element in lines::data(program).filter(|e| lines::truly_shared(e)) {
+        let fields = if guards.lock_of(element.offset).is_some() { &mut *guarded } else { &mut *handed };
+        fields.insert(&element.field);
+    }
 }
 
 fn looked_at_in_figures(view: &View) -> Vec<Evidence> {

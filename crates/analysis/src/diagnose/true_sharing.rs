@@ -1,5 +1,7 @@
-//! True sharing: one worker writes data that another touches, and the handing over of the line is what costs.
+//! True sharing: one worker writes data that another touches, and the handing over of the line is what costs. Not where
+//! one lock is held at every touch: such data moves with its lock.
 
+use super::held::Guards;
 use super::{Cost, Sick, Words, cost, lines, names, report};
 use crate::view::View;
 use crate::words::figure;
@@ -12,7 +14,9 @@ pub(super) fn find(view: &View) -> Option<(f64, Diagnosis)> {
     let mut found = Vec::new();
     for (arm, program) in view.variants() {
         let mut fields: BTreeMap<&str, Vec<&Placed>> = BTreeMap::new();
-        for element in lines::data(program).filter(|e| lines::truly_shared(e)) {
+        let guards = Guards::of(program);
+        let at_will = |e: &&Placed| lines::truly_shared(e) && guards.lock_of(e.offset).is_none();
+        for element in lines::data(program).filter(at_will) {
             fields.entry(&element.field).or_default().push(element);
         }
         for elements in fields.into_values() {

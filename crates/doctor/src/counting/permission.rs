@@ -78,7 +78,7 @@ pub(super) fn tracefs(root: &Root) -> Finding {
     let state = host::tracefs(root);
     let found = match state {
         Tracefs::Readable(_) => return Finding::ok("tracefs", state.to_string(), why),
-        Tracefs::Closed(_) | Tracefs::NotMounted | Tracefs::Absent => {
+        Tracefs::Closed(_) | Tracefs::NotMounted { .. } | Tracefs::Absent => {
             Finding::missing("tracefs", state.to_string(), why)
         }
     };
@@ -212,7 +212,10 @@ mod tests {
         let readable = of(Fixture::new().file("sys/kernel/tracing/events/sched/enable", "0"));
         assert_eq!((readable.state, readable.seen.as_str()), (Ok, "readable at /sys/kernel/tracing"));
         let unmounted = of(Fixture::new().file("sys/kernel/tracing/.keep", ""));
-        assert!(unmounted.state == Missing && unmounted.cure.unwrap().contains("mount -t tracefs"));
+        assert!(unmounted.state == Missing && unmounted.cure.unwrap().ends_with("and run as root"));
+        let to_root =
+            Fixture::new().file("sys/kernel/tracing/.keep", "").file("proc/self/status", "Uid:\t0\t0\t0\t0\n");
+        assert_eq!(of(to_root).cure.unwrap(), "sudo mount -t tracefs tracefs /sys/kernel/tracing");
         let mounted = Fixture::new().file("sys/kernel/tracing/.keep", "");
         let closed = of(mounted.file("proc/self/mounts", "tracefs /sys/kernel/tracing tracefs rw 0 0\n"));
         assert!(closed.state == Missing && closed.cure.unwrap().contains("mode=750,gid=GROUP"));

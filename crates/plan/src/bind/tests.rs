@@ -137,6 +137,8 @@ fn threads_fill_processes_role_by_role() {
     let bound = bound(&scene);
     let of = |arm: &str| program(&bound, arm).workers.iter().map(|worker| worker.process).collect::<Vec<_>>();
     assert_eq!(of("packed"), [0, 1, 1, 1, 2, 2, 2, 3, 4]);
+    let lengths: Vec<usize> = program(&bound, "packed").processes().map(<[_]>::len).collect();
+    assert_eq!(lengths, [1, 3, 3, 1, 1]);
     assert_eq!(of("unshared:packed"), of("packed"));
     assert_eq!((of("solo:threaded"), of("solo:last")), (vec![0], vec![0]));
 }

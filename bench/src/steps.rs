@@ -1,10 +1,11 @@
-//! The two sides of a contest, both loops over one step.
+//! The contests over one step: the compiled loop against C, and under counters against itself.
 #![allow(unsafe_code)]
 // SAFETY of this module: the C functions touch their word and their state alone, and so does the compiled loop.
 
+use crate::contest::{Contest, Setting, Side, Sides};
 use counters::{Counters, Order};
 use plan::{AccessKind, Address, CpuId, Nanos, Op, OpKind, Width, WorkerIndex, WorkerProgram};
-use worker::compile::{CompileError, CompiledLoop, Hooks};
+use worker::compile::{CompileError, CompiledLoop, Hooks, LockSites};
 
 /// A step that both sides know.
 #[derive(Copy, Clone)]
@@ -33,76 +34,10 @@ unsafe extern "C" {
     fn c_cas(word: *mut u64, passes: u64, state: *mut u64);
 }
 
-/// Where the two processes' words lie.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Placement {
-    /// Each on a pair of lines of its own.
-    Padded,
-    /// Side by side in one line.
-    Packed,
-}
-
-impl Placement {
-    /// As results spell it.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Placement::Padded => "padded",
-            Placement::Packed => "packed",
-        }
-    }
-
-    /// Byte offset of a process's word.
-    pub(crate) fn offset(self, process: usize) -> usize {
-        process
-            * match self {
-                Placement::Padded => plan::LINE_PAIR_BYTES as usize,
-                Placement::Packed => size_of::<u64>(),
-            }
-    }
-}
-
-/// What is compared with what.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Contest {
-    /// The compiled loop with the C function.
-    Loops,
-    /// The compiled loop while a worker's counters count, with the same loop while they stand still.
-    Counting,
-}
-
-impl Contest {
-    /// The contestant may take this much of the reference's time.
-    pub(crate) fn bar(self) -> f64 {
-        match self {
-            Contest::Loops => 1.05,
-            Contest::Counting => 1.01,
-        }
-    }
-
-    /// What goes on, for the line that says so.
-    pub(crate) fn doing(self) -> &'static str {
-        match self {
-            Contest::Loops => "alternating C and compiled slices",
-            Contest::Counting => "alternating counted and uncounted slices",
-        }
-    }
-
-    /// A control wider than this resolves nothing.
-    pub(crate) fn control_width(self) -> f64 {
-        match self {
-            Contest::Loops => 0.02,
-            Contest::Counting => 0.01,
-        }
-    }
-}
-
-/// Who runs a slice.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Side {
-    /// What is judged.
-    Contestant,
-    /// What it is judged against.
-    Reference,
+/// Byte offset of a process's word: on a pair of lines of its own, or beside the other's.
+pub(crate) fn word_offset(setting: Setting, process: usize) -> usize {
+    let apart = if setting == Setting::Packed { size_of::<u64>() } else { plan::LINE_PAIR_BYTES as usize };
+    process * apart
 }
 
 /// Both sides of one step in one process, on one word.
@@ -113,6 +48,7 @@ pub(crate) struct Contestants {
     c_state: u64,
     compiled: CompiledLoop,
     word: *mut u64,
+    made: u64,
 }
 
 impl Contestants {
@@ -131,41 +67,47 @@ impl Contestants {
         let in_c = unsafe { c_passes_per_iteration };
         assert_eq!(compiled.unroll(), in_c, "bench/c/loops.c must repeat the step as often as the compiled loop does");
         let counters = (contest == Contest::Counting).then(|| Counters::open(orders));
-        Ok(Contestants { counters, in_c: step.in_c, c_state: 0, compiled, word })
+        Ok(Contestants { counters, in_c: step.in_c, c_state: 0, compiled, word, made: 0 })
     }
 
-    /// Sets the counters going for a contestant's slice and leaves them still for a reference's; between slices.
-    pub(crate) fn begin(&mut self, side: Side) {
+    /// How many counters counted; 0 where the contest is another.
+    pub(crate) fn counted(&mut self) -> u64 {
+        let Some(counters) = &mut self.counters else { return 0 };
+        counters.read().values().filter(|reading| reading.value().is_some()).count() as u64
+    }
+}
+
+impl Sides for Contestants {
+    /// Sets the counters going for a contestant's slice and leaves them still for a reference's.
+    fn begin(&mut self, side: Side) {
         if let Some(counters) = self.counters.as_mut().filter(|_| side == Side::Contestant) {
             counters.enable();
         }
     }
 
-    /// The counters stand still again.
-    pub(crate) fn end(&mut self, side: Side) {
-        if let Some(counters) = self.counters.as_mut().filter(|_| side == Side::Contestant) {
-            counters.disable();
-        }
-    }
-
-    /// How many counters counted; `None` where the contest is another.
-    pub(crate) fn counted(&mut self) -> Option<u64> {
-        let readings = self.counters.as_mut()?.read();
-        Some(readings.values().filter(|reading| reading.value().is_some()).count() as u64)
-    }
-
-    /// Makes `passes` passes, a multiple of 8 above 0.
-    #[inline(always)]
-    pub(crate) fn run(&mut self, side: Side, passes: u64) {
+    fn run(&mut self, side: Side, passes: u64) -> Result<(), String> {
+        self.made += passes;
         match side {
             // SAFETY: the word is mapped by the promise made to `new`; passes is what loops.c asks for.
             Side::Reference if self.counters.is_none() => unsafe {
-                (self.in_c)(self.word, passes, &raw mut self.c_state)
+                (self.in_c)(self.word, passes, &raw mut self.c_state);
             },
             // SAFETY: the program has one access, 8 bytes at offset 0 of the word; it calls no hook and cannot block.
             Side::Contestant | Side::Reference => unsafe {
                 self.compiled.run(self.word.cast(), std::ptr::null_mut(), passes);
             },
+        }
+        Ok(())
+    }
+
+    fn made(&self, _side: Side) -> u64 {
+        self.made
+    }
+
+    /// The counters stand still again.
+    fn end(&mut self, side: Side) {
+        if let Some(counters) = self.counters.as_mut().filter(|_| side == Side::Contestant) {
+            counters.disable();
         }
     }
 }
@@ -185,5 +127,5 @@ pub(crate) fn compile(step: &Step) -> Result<CompiledLoop, CompileError> {
         steps: vec![format!("{} word", step.name)],
         ops: vec![Op { every: 1, step: 0, kind }],
     };
-    CompiledLoop::compile(&program, 1, 1.0, &Hooks::UNUSED)
+    CompiledLoop::compile(&program, &LockSites::NONE, 1, 1.0, &Hooks::UNUSED)
 }
