@@ -72,7 +72,7 @@ impl<'s> LoopOnSegment<'s> {
     /// [`Failure`] where the window has closed by now, or never opened: then the records lack what was run outside.
     pub fn into_locks(self) -> Result<Vec<LockTrace>, Failure> {
         let was_short = window_was_short(&self.context);
-        let nothing = || Reading { transfer_ticks: None, contended_ticks: None, core_loop_ticks: 0 };
+        let nothing = Reading::default;
         let Trace { close_ticks, locks, .. } = self.context.into_trace(self.cpu, nothing(), nothing());
         if close_ticks < ticks() { Err(was_short) } else { Ok(locks) }
     }

@@ -9,7 +9,7 @@
 mod chase;
 mod wake;
 
-use crate::compile::CompiledLoop;
+use crate::compile::{CompiledLoop, LockSites};
 use crate::failure::Failure;
 use chase::Chased;
 use crossbeam_utils::CachePadded;
@@ -107,7 +107,7 @@ impl Loop {
             ops: vec![Op { every: 1, step: 0, kind }],
             ..me.clone()
         };
-        let compiled = CompiledLoop::compile(&program, 0, 1.0, &crate::hooks()).map_err(Failure::compile)?;
+        let compiled = CompiledLoop::compile(&program, &LockSites::NONE, 0, 1.0, &crate::hooks()).map_err(Failure::compile)?;
         Ok(Loop { compiled, line: Box::default() })
     }
 

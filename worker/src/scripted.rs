@@ -198,7 +198,7 @@ impl<'s> Stage<'s> {
 
     fn waits(self) -> Vec<Wait> {
         word(self.segment, TURN).store(END, Ordering::Release);
-        let nothing = || Reading { transfer_ticks: None, contended_ticks: None, core_loop_ticks: 0 };
+        let nothing = Reading::default;
         self.context.into_trace(0, nothing(), nothing()).locks[0].waits.clone()
     }
 }

@@ -9,10 +9,10 @@ use crate::time::Ps;
 
 impl Engine<'_> {
     /// A line that has come enters its core's caches.
-    pub(super) fn into_private(&mut self, core: usize, line: u32) {
+    pub(super) fn enter_private(&mut self, core: usize, line: u32) {
         let (number, crowds) = (self.lines[line as usize].number, self.lines[line as usize].crowds);
         if self.machine.caches.llc_is_inclusive {
-            self.into_last_level(self.cores[core].cluster, line);
+            self.enter_last_level(self.cores[core].cluster, line);
         }
         if !crowds.own {
             self.lines[line as usize].held[core].level = Level::First;
@@ -22,7 +22,7 @@ impl Engine<'_> {
         if let Some(victim) = self.cores[core].second.insert(line, number, uses) {
             self.evict(core, victim);
         }
-        self.into_first(core, line);
+        self.enter_first(core, line);
     }
 
     fn next_use(&mut self) -> u64 {
@@ -30,7 +30,7 @@ impl Engine<'_> {
         self.uses
     }
 
-    fn into_first(&mut self, core: usize, line: u32) {
+    fn enter_first(&mut self, core: usize, line: u32) {
         let (number, uses) = (self.lines[line as usize].number, self.next_use());
         if let Some(victim) = self.cores[core].first.insert(line, number, uses) {
             self.lines[victim as usize].held[core].level = Level::Second;
@@ -63,7 +63,7 @@ impl Engine<'_> {
         if self.lines[victim as usize].held[core].state.is_dirty() {
             self.write_back(core, victim);
         } else if !self.machine.caches.llc_is_inclusive {
-            self.into_last_level(self.cores[core].cluster, victim);
+            self.enter_last_level(self.cores[core].cluster, victim);
         }
         self.end_for_room(core, victim);
     }
@@ -83,7 +83,7 @@ impl Engine<'_> {
     /// Dirty content goes to the last level of its core's cluster.
     pub(super) fn write_back(&mut self, core: usize, line: u32) {
         self.note_write_back(core, line);
-        self.into_last_level(self.cores[core].cluster, line);
+        self.enter_last_level(self.cores[core].cluster, line);
     }
 
     pub(super) fn note_write_back(&mut self, core: usize, line: u32) {
@@ -92,7 +92,7 @@ impl Engine<'_> {
     }
 
     /// A line enters a cluster's last level; where that holds all that its cores hold, what it loses they lose as well.
-    pub(super) fn into_last_level(&mut self, cluster: usize, line: u32) {
+    pub(super) fn enter_last_level(&mut self, cluster: usize, line: u32) {
         let (number, crowds) = (self.lines[line as usize].number, self.lines[line as usize].crowds);
         self.lines[line as usize].in_last.add(cluster);
         if !crowds.last {
@@ -163,7 +163,7 @@ impl Engine<'_> {
         tally.conflict_misses += u64::from(conflict);
         tally.capacity_misses += u64::from(!conflict);
         self.cores[core].second.touch(line, number, uses);
-        self.into_first(core, line);
+        self.enter_first(core, line);
         self.prices.second
     }
 }

@@ -179,7 +179,7 @@ impl Engine<'_> {
         if after.writes_back {
             self.write_back(supplier, request.line);
         }
-        self.into_last_level(self.cores[core].cluster, request.line);
+        self.enter_last_level(self.cores[core].cluster, request.line);
         (after.reader, leaves + self.answer(distance, l))
     }
 
@@ -366,7 +366,7 @@ impl Engine<'_> {
         held.asked = Asked::Nothing;
         let is_here = held.is_readable(self.time);
         if held.state.is_readable() {
-            self.into_private(core, line);
+            self.enter_private(core, line);
         }
         for i in 0..self.cores[core].workers.len() {
             let worker = self.cores[core].workers[i] as usize;

@@ -160,8 +160,9 @@ impl HostFigures<'_> {
             let path = format!("distance.{}", DISTANCES[nth]);
             match self.distances[nth] {
                 Some((transfer_ns, contended_ns)) => {
-                    let Distance { fetch_ns, tenure_ns } = Distance::from_probes(transfer_ns, contended_ns, bump_ns);
-                    known[nth] = Some(Distance { fetch_ns: four_digits(fetch_ns), tenure_ns: four_digits(tenure_ns) });
+                    let exact = Distance::from_probes(transfer_ns, contended_ns, bump_ns);
+                    let (fetch_ns, tenure_ns) = (four_digits(exact.fetch_ns), four_digits(exact.tenure_ns));
+                    known[nth] = Some(Distance { fetch_ns, tenure_ns, ..exact });
                     from(
                         &path,
                         format!(

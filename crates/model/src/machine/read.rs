@@ -343,7 +343,7 @@ impl Reader {
 
     fn distance(&mut self, section: Section<'_>) -> Option<Distance> {
         let (fetch_ns, tenure_ns) = (self.ns(section, "fetch_ns"), self.ns(section, "tenure_ns"));
-        Some(Distance { fetch_ns: fetch_ns?, tenure_ns: tenure_ns? })
+        Some(Distance { fetch_ns: fetch_ns?, tenure_ns: tenure_ns?, spread: Distance::USUAL_SPREAD })
     }
 
     fn costs(&mut self, section: Section<'_>) -> Option<Costs> {
