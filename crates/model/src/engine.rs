@@ -14,6 +14,8 @@ mod locks;
 mod memory;
 mod prices;
 #[cfg(test)]
+mod tests;
+#[cfg(test)]
 mod witness;
 mod worker;
 
@@ -280,7 +282,7 @@ impl<'a> Engine<'a> {
                 Event::Arrive { line } => self.arrive(core, line),
             }
             #[cfg(test)]
-            self.look();
+            self.witness_event(core, event);
         }
         // Everybody has come so far.
         self.time = self.calendar.earliest().clamp(self.time, end.max(self.time));

@@ -138,8 +138,12 @@ pub struct Costs {
 }
 
 /// Parts of a round of the line-transfer probe, in fetches: the thrower's line is taken back for writing, which is one,
-/// and the catcher, whose copy ended half-way through that, has asked again by then and waits for the data's half.
+/// and the catcher, whose copy ended half-way through that, has asked again by then and waits for the thrower's tenure and
+/// the data's half.
 const FETCHES_A_TRANSFER: f64 = 1.5;
+
+/// A tenure beyond so many fetches is none that the contended probe resolves: then the line hardly moves.
+const LONGEST_TENURE_FETCHES: f64 = 100.0;
 
 impl Distance {
     /// The spread of a distance of which only a median is known. Without any, workers whose loops are equally long fall into
@@ -154,13 +158,13 @@ impl Distance {
     /// up words of one line, where a pass alone takes `bump_ns`; nanoseconds all.
     ///
     /// A tenure of length T holds T / `bump_ns` passes, at least one. Two contenders take turns of T and half a fetch, so
-    /// that a pass takes (fetch + 2 T) / passes.
+    /// that a pass takes (fetch + 2 T) / passes; one way of the thrown line takes 1.5 fetches and T.
     pub fn from_probes(transfer_ns: f64, contended_ns: f64, bump_ns: f64) -> Distance {
-        let fetch_ns = transfer_ns / FETCHES_A_TRANSFER;
         let passes_lost = contended_ns / bump_ns - 2.0;
-        let tenure_ns = if passes_lost > 0.0 { fetch_ns / passes_lost } else { f64::INFINITY };
-        // A tenure beyond many fetches is none that the probe resolves: then the line hardly moves.
-        Distance { fetch_ns, tenure_ns: tenure_ns.min(100.0 * fetch_ns), spread: Distance::USUAL_SPREAD }
+        let tenure_fetches =
+            if passes_lost > 1.0 / LONGEST_TENURE_FETCHES { 1.0 / passes_lost } else { LONGEST_TENURE_FETCHES };
+        let fetch_ns = transfer_ns / (FETCHES_A_TRANSFER + tenure_fetches);
+        Distance { fetch_ns, tenure_ns: tenure_fetches * fetch_ns, spread: Distance::USUAL_SPREAD }
     }
 
     /// The same with the spread that the quartiles of the line-transfer probe show; nanoseconds all. As it is where the

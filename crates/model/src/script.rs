@@ -240,7 +240,7 @@ fn script(worker: &WorkerProgram, interner: &mut Interner) -> Script {
             OpKind::Unlock { lock, shared } => {
                 Do::Unlock { lock: *lock, shared: *shared, again: acquisition_of(index, *lock) }
             }
-            OpKind::Work(time) => Do::Work(ps(time.0 as f64)),
+            OpKind::Work(time) => Do::Work(ps(time.0 as f64).max(1)),
             OpKind::Pause => Do::Pause,
             OpKind::Fence => Do::Fence,
             OpKind::Yield => Do::Yield,

@@ -71,6 +71,12 @@ impl Draft {
         self.tenures_by_worker[worker] += 1;
     }
 
+    /// What it has reserved.
+    #[cfg(test)]
+    pub(crate) fn capacity(&self) -> usize {
+        self.tenures_by_worker.capacity() + self.pairs.capacity()
+    }
+
     /// Begins anew.
     pub(crate) fn restart(&mut self) {
         *self = Draft::new(self.words);

@@ -132,19 +132,15 @@ impl Engine<'_> {
 
     /// Commits the oldest store if that can be before `limit`, or asks for its line.
     fn commit_oldest(&mut self, worker: usize, limit: Ps) -> Head {
-        let me = &self.workers[worker];
-        let Some(&head) = me.buffer.stores.front() else { return Head::Waits };
-        let mut at = (me.buffer.committed_at + head.pace).max(head.since);
-        if let Some(held) = self.lines[head.place.line as usize].held.get(me.core) {
-            if held.asked != Asked::Nothing {
-                return Head::Waits;
-            }
-            at = at.max(held.write_from);
-        }
+        let Some(at) = self.due(worker) else { return Head::Waits };
         if at >= limit {
             return Head::Due(at);
         }
+        let me = &self.workers[worker];
+        let Some(&head) = me.buffer.stores.front() else { return Head::Waits };
         if !self.is_writable(me.core, head.place, at) {
+            // What was on its way until now has come, and was not enough.
+            let at = at.max(self.time);
             self.ask(worker, head.place, Asked::Ownership, at);
             return Head::Waits;
         }
@@ -158,6 +154,31 @@ impl Engine<'_> {
         while let Head::Committed = self.commit_oldest(worker, limit) {}
     }
 
+    /// Lets the calendar look at the buffer as soon as all that comes before has.
+    pub(super) fn drain_later(&mut self, worker: usize) {
+        let Some(at) = self.due(worker) else { return };
+        self.stop_draining(worker);
+        self.workers[worker].buffer.is_due = true;
+        let core = self.workers[worker].core;
+        self.calendar.add(core, at.max(self.time), Event::Drain { worker: worker as u32 });
+    }
+
+    /// When the oldest store can be looked at; `None` where there is none, or its line is on its way.
+    fn due(&self, worker: usize) -> Option<Ps> {
+        let me = &self.workers[worker];
+        let head = me.buffer.stores.front()?;
+        let at = (me.buffer.committed_at + head.pace).max(head.since);
+        let Some(held) = self.lines[head.place.line as usize].held.get(me.core) else { return Some(at) };
+        let at = at.max(held.write_from);
+        let is_coming = match held.asked {
+            Asked::Nothing => false,
+            // A thread of the same core flushes it, and it is still here.
+            Asked::Flush => !held.is_writable(at),
+            Asked::Copy | Asked::Ownership => true,
+        };
+        (!is_coming).then_some(at)
+    }
+
     /// The same, where the worker itself does not go on: what is left comes in its time.
     pub(super) fn drain(&mut self, worker: usize) {
         let core = self.workers[worker].core;
@@ -165,11 +186,7 @@ impl Engine<'_> {
             match self.commit_oldest(worker, self.horizon(core)) {
                 Head::Committed => {}
                 Head::Waits => return,
-                Head::Due(at) => {
-                    self.stop_draining(worker);
-                    self.workers[worker].buffer.is_due = true;
-                    return self.calendar.add(core, at, Event::Drain { worker: worker as u32 });
-                }
+                Head::Due(_) => return self.drain_later(worker),
             }
         }
     }
@@ -186,9 +203,14 @@ impl Engine<'_> {
     /// A store buffer's time has come.
     pub(super) fn drained(&mut self, worker: usize) {
         self.workers[worker].buffer.is_due = false;
-        match self.workers[worker].blocked {
-            Blocked::Room | Blocked::Drained => self.run(worker),
-            _ => self.drain(worker),
+        // What is due now is committed whatever else happens now: see `resumed`.
+        self.drain_to(worker, self.time + 1);
+        let me = &mut self.workers[worker];
+        if matches!(me.blocked, Blocked::Room | Blocked::Drained) {
+            me.now = me.now.max(self.time);
+            self.run(worker);
+        } else {
+            self.drain(worker);
         }
     }
 

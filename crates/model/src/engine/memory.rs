@@ -28,6 +28,7 @@ impl Engine<'_> {
     /// Asks for a line, unless something was asked for already: then what comes is looked at anew when it comes. Whether
     /// this was asked.
     pub(super) fn ask(&mut self, worker: usize, place: Place, want: Asked, at: Ps) -> bool {
+        debug_assert!(at >= self.time, "asked at {at}, and it is {}", self.time);
         let core = self.workers[worker].core;
         let (cores, line) = (self.cores.len(), &mut self.lines[place.line as usize]);
         if line.held.is_empty() {
@@ -65,7 +66,7 @@ impl Engine<'_> {
             self.fetch_pair(at, &request);
         }
         #[cfg(test)]
-        self.look();
+        self.look(Some(request.line));
     }
 
     /// Gives ownership; every other copy ends. When the line is here.
@@ -108,6 +109,8 @@ impl Engine<'_> {
         line.note_state(core);
         line.busy_until = arrives;
         line.story.tenure(request.worker as usize);
+        #[cfg(test)]
+        self.witness_take(at, arrives);
         arrives
     }
 
@@ -371,6 +374,10 @@ impl Engine<'_> {
         for i in 0..self.cores[core].workers.len() {
             let worker = self.cores[core].workers[i] as usize;
             self.line_came(worker, line, is_here);
+        }
+        for i in 0..self.cores[core].workers.len() {
+            let worker = self.cores[core].workers[i] as usize;
+            self.goes_on_with(worker, line);
         }
     }
 

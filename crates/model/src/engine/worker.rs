@@ -234,7 +234,13 @@ impl Engine<'_> {
 
     /// A worker that goes no further for now leaves its store buffer to the calendar.
     fn rest(&mut self, worker: usize) {
-        if !self.workers[worker].buffer.is_empty() {
+        if self.workers[worker].buffer.is_empty() {
+            return;
+        }
+        let core = self.workers[worker].core;
+        if self.cores[core].has_siblings() {
+            self.drain_later(worker);
+        } else {
             self.drain(worker);
         }
     }
@@ -244,39 +250,60 @@ impl Engine<'_> {
         Goes::NoFurther
     }
 
-    /// A line that its core asked for is there, or was there and is gone, or was flushed.
+    /// A line that its core asked for is there, or was flushed: the loads that wait for it read it, or ask again.
     pub(super) fn line_came(&mut self, worker: usize, line: u32, is_here: bool) {
-        let me = &mut self.workers[worker];
-        if !me.loads.is_empty() {
-            if is_here {
-                me.loads.retain(|load| load.place.line != line);
-            } else if let Some(&Outstanding { place, .. }) = me.loads.iter().find(|load| load.place.line == line) {
-                let now = self.time;
-                self.ask(worker, place, Asked::Copy, now);
-            }
-        }
         let me = &mut self.workers[worker];
         if is_here {
             me.buffer.read(line, &self.values);
         }
-        let goes_on = match me.blocked {
-            Blocked::Line(awaited) => awaited == line,
-            Blocked::Room | Blocked::Drained => true,
-            _ => return self.rest(worker),
-        };
-        if !goes_on {
-            return self.rest(worker);
+        if me.loads.is_empty() {
+            return;
         }
-        me.now = me.now.max(self.time);
-        self.run(worker);
+        if is_here {
+            me.loads.retain(|load| load.place.line != line);
+        } else if let Some(&Outstanding { place, .. }) = me.loads.iter().find(|load| load.place.line == line) {
+            let now = self.time;
+            self.ask(worker, place, Asked::Copy, now);
+        }
+    }
+
+    /// What waits for a line that came goes on. Threads of one core do it one after the other, in the calendar's order.
+    pub(super) fn goes_on_with(&mut self, worker: usize, line: u32) {
+        let (core, now) = (self.workers[worker].core, self.time);
+        let me = &mut self.workers[worker];
+        let (waits, has_stores) = match me.blocked {
+            Blocked::Line(awaited) => (awaited == line, !me.buffer.is_empty()),
+            Blocked::Room | Blocked::Drained => (true, true),
+            _ => (false, !me.buffer.is_empty()),
+        };
+        match (waits, self.cores[core].has_siblings()) {
+            (true, false) => {
+                me.now = me.now.max(now);
+                self.run(worker);
+            }
+            (true, true) => {
+                let at = me.now.max(now);
+                self.resume(worker, at);
+                self.rest(worker);
+            }
+            (false, _) if has_stores => self.rest(worker),
+            (false, _) => {}
+        }
     }
 
     /// One operation, or as much of it as can be made now.
     fn step(&mut self, worker: usize) -> Goes {
+        #[cfg(test)]
+        self.witness_step(worker);
         let me = &self.workers[worker];
-        let now = me.now;
+        let (core, now) = (me.core, me.now);
         if !me.buffer.is_empty() {
             self.drain_to(worker, now + 1);
+            // What the stores have asked for may make others act sooner than this.
+            if now > self.time && now >= self.horizon(core) {
+                self.resume(worker, now);
+                return Goes::NoFurther;
+            }
         }
         let me = &mut self.workers[worker];
         if let Some(oldest) = me.loads.front()
@@ -443,17 +470,15 @@ impl Engine<'_> {
     fn buffered(&mut self, worker: usize, at: &Where, access: impl Fn(&mut Self, usize, Place) -> Cost) -> Done {
         let target = self.choose(worker, at);
         let needs = 1 + usize::from(target.rest.is_some());
-        if self.workers[worker].buffer.len() + needs > self.prices.store_buffer {
-            return self.wait_for_room(worker, needs);
+        // A buffer for one holds two halves.
+        let most = self.prices.store_buffer.saturating_sub(needs);
+        if self.workers[worker].buffer.len() > most {
+            return match self.wait_for_buffer(worker, most, Blocked::Room) {
+                Goes::On => Done::Again,
+                Goes::NoFurther => Done::Waits,
+            };
         }
         self.access(worker, target, access)
-    }
-
-    fn wait_for_room(&mut self, worker: usize, needs: usize) -> Done {
-        match self.wait_for_buffer(worker, self.prices.store_buffer.saturating_sub(needs), Blocked::Room) {
-            Goes::On => Done::Again,
-            Goes::NoFurther => Done::Waits,
-        }
     }
 
     #[inline(always)]
@@ -475,6 +500,8 @@ impl Engine<'_> {
     #[inline(always)]
     pub(super) fn bump(&mut self, worker: usize, place: Place) -> Cost {
         self.accesses += 2;
+        #[cfg(test)]
+        self.witness_bump(place);
         let me = &mut self.workers[worker];
         me.tally.l1d_loads += 1;
         me.tally.l1d_stores += 1;
@@ -618,6 +645,8 @@ impl Engine<'_> {
     fn flush_step(&mut self, worker: usize, at: &Where) -> Done {
         if self.workers[worker].phase == Phase::Flushed {
             self.workers[worker].spend(0, 1);
+            #[cfg(test)]
+            self.witness_use(worker);
             return self.made(worker);
         }
         let place = self.choose(worker, at).place;

@@ -1,0 +1,11 @@
+//! The engine's tests: each room one question.
+
+mod dbg;
+mod growth;
+mod kit;
+mod locks;
+mod places;
+mod probes;
+mod progress;
+mod properties;
+mod tables;
