@@ -45,9 +45,19 @@ impl Engine<'_> {
         if at < self.calendar.earliest() {
             self.decide(at, request);
         } else {
-            self.calendar.add(core as usize, at, Event::Request(request));
+            self.ask_later(at, request);
         }
         true
+    }
+
+    /// Leaves a request to the calendar.
+    fn ask_later(&mut self, at: Ps, request: Request) {
+        let number = self.free.pop().unwrap_or_else(|| {
+            self.requests.push(request);
+            self.requests.len() as u32 - 1
+        });
+        self.requests[number as usize] = request;
+        self.calendar.add(request.core as usize, at, Event::Request { number });
     }
 
     /// Decides a request: from where the line comes, when it leaves there and when it is here.
@@ -224,7 +234,7 @@ impl Engine<'_> {
 
     /// What a request for a line takes to the cores that have it.
     fn request(&self, distance: usize, line: usize) -> Ps {
-        self.prices.half(distance, self.lines[line].way)
+        self.prices.half(distance, self.lines[line].way.no_longer_than_usual())
     }
 
     /// What the line takes back.
