@@ -11,9 +11,9 @@ struct HalfFetch {
     span: Ps,
 }
 
-/// Half of the distance between the quartiles of a fetch, in the most that one way deviates: of the sum of a number drawn
-/// alike between -1 and 1, and the lesser of another one and 0 (found by drawing two million).
-const QUARTILE: f64 = 0.51;
+/// Half of the distance between the quartiles of a fetch, in the most that its answer deviates: half of a number drawn alike
+/// between -1 and 1 lies between the halves.
+const QUARTILE: f64 = 0.5;
 
 impl HalfFetch {
     fn of(distance: &Distance) -> HalfFetch {
@@ -27,8 +27,8 @@ impl HalfFetch {
 ///
 /// Where two cores want a line all the time, the next request is on its way before the line has come. Had it nothing to do
 /// with how long that took, a line that came soon would be kept longer, and the contended probe's figure, which has the
-/// tenure, would not come out any more. So a request for a line that came sooner than usual is as much sooner itself, and
-/// any other takes as long as usual.
+/// tenure, would not come out any more. So a request for a line that is still on its way, and comes sooner than usual, is as
+/// much sooner itself; any other takes as long as usual.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Way(u32);
 
