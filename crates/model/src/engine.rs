@@ -28,7 +28,7 @@ use crate::script::Scripts;
 use crate::set::{self, Set};
 use crate::time::{NEVER, Ps, ps};
 use crate::{Modelled, ModelledWorker};
-use calendar::Calendar;
+use calendar::{Calendar, Event};
 use plan::{OpKind, Program, Topology};
 use prices::Prices;
 pub(crate) use prices::Way;
@@ -117,19 +117,6 @@ fn refuse_too_many(program: &Program, topology: &Topology) -> Result<(), Refusal
     if cores > set::MOST { Err(Refusal::TooManyCores { cores, most: set::MOST }) } else { Ok(()) }
 }
 
-/// Something that happens to a core.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-enum Event {
-    /// A worker goes on.
-    Resume { worker: u32 },
-    /// A worker's store buffer can go on.
-    Drain { worker: u32 },
-    /// The core asks for a line.
-    Request(Request),
-    /// A line is there.
-    Arrive { line: u32 },
-}
-
 /// What a core asks for, on behalf of which worker, for which word.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 struct Request {
@@ -159,6 +146,9 @@ struct Engine<'a> {
     /// Workers that sleep for a lock, by lock, first come first.
     sleepers: Vec<VecDeque<u32>>,
     calendar: Calendar,
+    /// Requests that wait for their time, by number, and the numbers that are free again.
+    requests: Vec<Request>,
+    free: Vec<u32>,
     chance: Chance,
     /// Time of the last event, or of the last request that was decided without one.
     time: Ps,
@@ -216,6 +206,8 @@ impl<'a> Engine<'a> {
             values: vec![0; scripts.words],
             sleepers: program.locks.iter().map(|_| VecDeque::new()).collect(),
             calendar: Calendar::new(cores.len()),
+            requests: Vec::new(),
+            free: Vec::new(),
             workers,
             cores,
             prices,
@@ -278,7 +270,10 @@ impl<'a> Engine<'a> {
             match event {
                 Event::Resume { worker } => self.resumed(worker as usize),
                 Event::Drain { worker } => self.drained(worker as usize),
-                Event::Request(request) => self.decide(at, request),
+                Event::Request { number } => {
+                    self.free.push(number);
+                    self.decide(at, self.requests[number as usize]);
+                }
                 Event::Arrive { line } => self.arrive(core, line),
             }
             #[cfg(test)]

@@ -148,7 +148,7 @@ pub(crate) struct Line {
     pub(crate) busy_until: Ps,
     /// When the last right to write it ended, or will: copies arrive later.
     pub(crate) written_until: Ps,
-    /// On which it came last.
+    /// The way on which it came last.
     pub(crate) way: Way,
     pub(crate) clean: Option<Clean>,
     pub(crate) crowds: Crowds,

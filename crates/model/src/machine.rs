@@ -189,9 +189,8 @@ pub struct Distance {
     pub fetch_ns: f64,
     /// How long a core keeps a line that it has just been given while another's request waits, nanoseconds.
     pub tenure_ns: f64,
-    /// How far single fetches lie from `fetch_ns`: half of the distance between their quartiles, as a share of it. They
-    /// are drawn alike from twice as far on either side. At most [`Distance::MOST_SPREAD`]; what is beyond is taken for
-    /// that.
+    /// How far single fetches lie from `fetch_ns`: half of the distance between their quartiles, as a share of it. At most
+    /// [`Distance::MOST_SPREAD`]; what is beyond is taken for that.
     pub spread: f64,
 }
 
@@ -239,7 +238,7 @@ impl Distance {
     pub const USUAL_SPREAD: f64 = 0.03;
 
     /// More than this leaves no fetch that is surely longer than nothing: half a fetch is what others can count on.
-    pub const MOST_SPREAD: f64 = 0.25;
+    pub const MOST_SPREAD: f64 = 0.2;
 
     /// From what the two probes of a run measured: one way of a line thrown to and fro, and a pass of two CPUs that count
     /// up words of one line, where a pass alone takes `bump_ns`; nanoseconds all.

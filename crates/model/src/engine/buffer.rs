@@ -4,10 +4,10 @@
 
 use super::worker::{Blocked, Goes};
 use super::{Engine, Event};
-use crate::line::Asked;
+use crate::line::{Asked, Held};
 use crate::protocol::State;
 use crate::script::Place;
-use crate::time::Ps;
+use crate::time::{NEVER, Ps};
 use std::collections::VecDeque;
 
 /// A store that waits for its line.
@@ -31,6 +31,9 @@ pub(super) struct Buffer {
     unread: usize,
     /// Whether the calendar has an event for it.
     is_due: bool,
+    /// Before that nothing can come of its oldest store: [`NEVER`] while that store's line is on its way, and until a line
+    /// comes.
+    looks_at: Ps,
 }
 
 impl Buffer {
@@ -48,6 +51,17 @@ impl Buffer {
     #[inline(always)]
     pub(super) fn forwards(&self, word: u32) -> Option<(u64, bool)> {
         self.stores.iter().rev().find(|store| store.place.word == word).map(|store| (store.value, store.is_unread))
+    }
+
+    /// Whether its oldest store may be committed before `limit`.
+    #[inline(always)]
+    pub(super) fn may_act(&self, limit: Ps) -> bool {
+        self.looks_at < limit && !self.stores.is_empty()
+    }
+
+    /// A line came to its core.
+    pub(super) fn look_again(&mut self) {
+        self.looks_at = 0;
     }
 
     fn push(&mut self, store: Pending) {
@@ -93,8 +107,13 @@ impl Engine<'_> {
         if me.buffer.is_empty() && !is_unread && self.is_writable(me.core, place, now) {
             return self.commit(worker, place, value, now);
         }
-        self.workers[worker].buffer.push(Pending { place, value, is_unread, since: now, pace });
-        self.drain_to(worker, now + 1);
+        let buffer = &mut self.workers[worker].buffer;
+        let is_oldest = buffer.is_empty();
+        buffer.push(Pending { place, value, is_unread, since: now, pace });
+        if is_oldest {
+            buffer.look_again();
+            self.drain_to(worker, now + 1);
+        }
     }
 
     #[inline(always)]
@@ -132,61 +151,58 @@ impl Engine<'_> {
 
     /// Commits the oldest store if that can be before `limit`, or asks for its line.
     fn commit_oldest(&mut self, worker: usize, limit: Ps) -> Head {
-        let Some(at) = self.due(worker) else { return Head::Waits };
+        let me = &mut self.workers[worker];
+        let buffer = &mut me.buffer;
+        let Some(&Pending { place, value, since, pace, .. }) = buffer.stores.front() else { return Head::Waits };
+        let paced = (buffer.committed_at + pace).max(since);
+        let held = self.lines[place.line as usize].held.get(me.core).copied().unwrap_or(Held::NONE);
+        let at = paced.max(held.write_from);
+        let (is_writable, is_coming) = (held.is_writable(at), held.asked != Asked::Nothing);
+        // A thread of the same core that flushes the line has not yet taken it away.
+        if is_coming && !(held.asked == Asked::Flush && is_writable) {
+            buffer.looks_at = NEVER;
+            return Head::Waits;
+        }
+        buffer.looks_at = at;
         if at >= limit {
             return Head::Due(at);
         }
-        let me = &self.workers[worker];
-        let Some(&head) = me.buffer.stores.front() else { return Head::Waits };
-        if !self.is_writable(me.core, head.place, at) {
+        if !is_writable {
             // What was on its way until now has come, and was not enough.
             let at = at.max(self.time);
-            self.ask(worker, head.place, Asked::Ownership, at);
+            buffer.looks_at = NEVER;
+            self.ask(worker, place, Asked::Ownership, at);
             return Head::Waits;
         }
-        self.workers[worker].buffer.stores.pop_front();
-        self.commit(worker, head.place, head.value, at);
+        buffer.stores.pop_front();
+        self.commit(worker, place, value, at);
         Head::Committed
     }
 
     /// Commits what can be before `limit`.
+    #[inline(always)]
     pub(super) fn drain_to(&mut self, worker: usize, limit: Ps) {
-        while let Head::Committed = self.commit_oldest(worker, limit) {}
+        while self.workers[worker].buffer.may_act(limit) {
+            if !matches!(self.commit_oldest(worker, limit), Head::Committed) {
+                return;
+            }
+        }
     }
 
-    /// Lets the calendar look at the buffer as soon as all that comes before has.
-    pub(super) fn drain_later(&mut self, worker: usize) {
-        let Some(at) = self.due(worker) else { return };
-        self.stop_draining(worker);
-        self.workers[worker].buffer.is_due = true;
-        let core = self.workers[worker].core;
-        self.calendar.add(core, at.max(self.time), Event::Drain { worker: worker as u32 });
-    }
-
-    /// When the oldest store can be looked at; `None` where there is none, or its line is on its way.
-    fn due(&self, worker: usize) -> Option<Ps> {
-        let me = &self.workers[worker];
-        let head = me.buffer.stores.front()?;
-        let at = (me.buffer.committed_at + head.pace).max(head.since);
-        let Some(held) = self.lines[head.place.line as usize].held.get(me.core) else { return Some(at) };
-        let at = at.max(held.write_from);
-        let is_coming = match held.asked {
-            Asked::Nothing => false,
-            // A thread of the same core flushes it, and it is still here.
-            Asked::Flush => !held.is_writable(at),
-            Asked::Copy | Asked::Ownership => true,
-        };
-        (!is_coming).then_some(at)
-    }
-
-    /// The same, where the worker itself does not go on: what is left comes in its time.
+    /// The same, where the worker itself does not go on: as far as any may, and what is left in its time. Threads of one
+    /// core take turns by the calendar.
     pub(super) fn drain(&mut self, worker: usize) {
         let core = self.workers[worker].core;
         loop {
-            match self.commit_oldest(worker, self.horizon(core)) {
+            let limit = if self.cores[core].has_siblings() { 0 } else { self.horizon(core) };
+            match self.commit_oldest(worker, limit) {
                 Head::Committed => {}
                 Head::Waits => return,
-                Head::Due(_) => return self.drain_later(worker),
+                Head::Due(at) => {
+                    self.stop_draining(worker);
+                    self.workers[worker].buffer.is_due = true;
+                    return self.calendar.add(core, at.max(self.time), Event::Drain { worker: worker as u32 });
+                }
             }
         }
     }

@@ -1,13 +1,53 @@
 //! What is to happen, in order of time: each core's own few events, and a tournament of the cores for whose comes first. It
 //! grows with what cores have outstanding, never with time.
 
-use super::Event;
 use crate::time::{NEVER, Ps};
+
+/// Something that happens to a core.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Event {
+    /// A worker goes on.
+    Resume { worker: u32 },
+    /// A worker's store buffer can go on.
+    Drain { worker: u32 },
+    /// The core asks for a line: the request of that number.
+    Request { number: u32 },
+    /// A line is there.
+    Arrive { line: u32 },
+}
+
+/// An event in one word: what is written as a whole can be read again as a whole at once, and parts cannot.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+struct Code(u64);
+
+impl Code {
+    #[inline(always)]
+    fn of(event: Event) -> Code {
+        let (kind, number) = match event {
+            Event::Resume { worker } => (0, worker),
+            Event::Drain { worker } => (1, worker),
+            Event::Request { number } => (2, number),
+            Event::Arrive { line } => (3, line),
+        };
+        Code(kind << 32 | u64::from(number))
+    }
+
+    #[inline(always)]
+    fn event(self) -> Event {
+        let number = self.0 as u32;
+        match self.0 >> 32 {
+            0 => Event::Resume { worker: number },
+            1 => Event::Drain { worker: number },
+            2 => Event::Request { number },
+            _ => Event::Arrive { line: number },
+        }
+    }
+}
 
 #[derive(Copy, Clone, Debug)]
 struct Entry {
     at: Ps,
-    event: Event,
+    code: Code,
 }
 
 /// The events to come. Of those of one time a lower core's come first, and of one core's the earlier entered.
@@ -53,20 +93,27 @@ impl Calendar {
     }
 
     /// Enters an event.
+    #[inline(always)]
     pub(super) fn add(&mut self, core: usize, at: Ps, event: Event) {
+        self.enter(core, at, Code::of(event));
+    }
+
+    fn enter(&mut self, core: usize, at: Ps, code: Code) {
         let agenda = &mut self.agendas[core];
         // From the end: what comes next is mostly what was just entered.
         let place = agenda.iter().rposition(|entry| entry.at > at).map_or(0, |later| later + 1);
-        agenda.insert(place, Entry { at, event });
-        if place + 1 == agenda.len() {
+        if place == agenda.len() {
+            agenda.push(Entry { at, code });
             self.note(core);
+        } else {
+            agenda.insert(place, Entry { at, code });
         }
     }
 
     /// Strikes an event out, where it stands in.
     pub(super) fn strike(&mut self, core: usize, event: Event) {
-        let agenda = &mut self.agendas[core];
-        let Some(place) = agenda.iter().rposition(|entry| entry.event == event) else { return };
+        let (agenda, code) = (&mut self.agendas[core], Code::of(event));
+        let Some(place) = agenda.iter().rposition(|entry| entry.code == code) else { return };
         agenda.remove(place);
         if place == agenda.len() {
             self.note(core);
@@ -88,7 +135,7 @@ impl Calendar {
         let core = node - self.leaves;
         let entry = self.agendas[core].pop()?;
         self.note(core);
-        Some((entry.at, core, entry.event))
+        Some((entry.at, core, entry.code.event()))
     }
 
     /// What it has reserved.

@@ -36,8 +36,10 @@ pub(super) enum Phase {
     Flushed,
     /// Its node's first word is written, not yet that it waits.
     Waiting,
-    /// Behind a node in a queue that does not know of it yet.
+    /// Behind a node in a queue that does not know of it yet; or an owner in front of one.
     Behind(u64),
+    /// An owner whom nobody seems to follow.
+    Leaving,
     /// With a number, or in a queue behind a node.
     Queued(u64),
     /// An owner waits for its successor to name itself.
@@ -518,19 +520,26 @@ impl Engine<'_> {
 
     fn release_mcs(&mut self, worker: usize, words: &LockWords) -> Acquisition {
         let me = worker as u64 + 1;
-        let (_, next) = words.nodes[worker];
-        let Some(successor) = self.read(worker, next) else { return self.short(worker) };
-        if successor != 0 {
+        let phase = self.workers[worker].phase;
+        if phase == Phase::Leaving {
+            let leave = |tail| if tail == me { 0 } else { tail };
+            let Some(before) = self.modify(worker, words.state, leave) else { return self.short(worker) };
+            return if before == me { Owned } else { self.goes_to(worker, Phase::Successor) };
+        }
+        if let Phase::Behind(successor) = phase {
             let (its_waits, _) = words.nodes[successor as usize - 1];
             return self.publish(worker, its_waits, 0);
         }
-        if self.workers[worker].phase == Phase::Successor {
-            self.spin_on(worker, next.line, NEVER);
-            return Waits;
+        let (_, next) = words.nodes[worker];
+        let Some(successor) = self.read(worker, next) else { return self.short(worker) };
+        match successor {
+            0 if phase == Phase::Successor => {
+                self.spin_on(worker, next.line, NEVER);
+                Waits
+            }
+            0 => self.goes_to(worker, Phase::Leaving),
+            successor => self.goes_to(worker, Phase::Behind(successor)),
         }
-        let leave = |tail| if tail == me { 0 } else { tail };
-        let Some(before) = self.modify(worker, words.state, leave) else { return self.short(worker) };
-        if before == me { Owned } else { self.goes_to(worker, Phase::Successor) }
     }
 
     fn release_futex(&mut self, worker: usize, lock: u32, words: &LockWords) -> Acquisition {

@@ -45,9 +45,19 @@ impl Engine<'_> {
         if at < self.calendar.earliest() {
             self.decide(at, request);
         } else {
-            self.calendar.add(core as usize, at, Event::Request(request));
+            self.ask_later(at, request);
         }
         true
+    }
+
+    /// Leaves a request to the calendar.
+    fn ask_later(&mut self, at: Ps, request: Request) {
+        let number = self.free.pop().unwrap_or_else(|| {
+            self.requests.push(request);
+            self.requests.len() as u32 - 1
+        });
+        self.requests[number as usize] = request;
+        self.calendar.add(request.core as usize, at, Event::Request { number });
     }
 
     /// Decides a request: from where the line comes, when it leaves there and when it is here.
@@ -77,7 +87,7 @@ impl Engine<'_> {
         let (others, is_upgrade) = (line.copies.without(Set::only(core)), line.held[core].state.is_readable());
         let (source, arrives) = if others.is_empty() {
             let source = if is_upgrade { Source::Here } else { self.beyond(core, l) };
-            (source, at.max(self.lines[l].busy_until) + self.cost(source, l))
+            (source, at.max(self.lines[l].busy_until) + self.cost(at, source, l))
         } else {
             let supplier = line.supplier.map(|s| s as usize).filter(|&s| s != core);
             let source = match supplier {
@@ -88,7 +98,7 @@ impl Engine<'_> {
             let distance = self.cores[core].distance(others);
             let leaves = self.leaves(at, core, l, others);
             let with_content = match source {
-                Source::LastLevel | Source::Memory => at + self.cost(source, l),
+                Source::LastLevel | Source::Memory => at + self.cost(at, source, l),
                 Source::Afar(_) | Source::Here => 0,
             };
             self.note_transfer(request, others);
@@ -117,7 +127,7 @@ impl Engine<'_> {
     /// When a line leaves `others` for a request made at `at` that ends their copies.
     fn leaves(&mut self, at: Ps, core: usize, l: usize, others: Set) -> Ps {
         let line = &self.lines[l];
-        let request = if others.is_empty() { 0 } else { self.request(self.cores[core].distance(others), l) };
+        let request = if others.is_empty() { 0 } else { self.request(at, self.cores[core].distance(others), l) };
         let after_transfer = (at + request).max(line.busy_until + 1);
         // Who may write it is alone.
         match others.first().map(|other| (other, &line.held[other])) {
@@ -159,7 +169,7 @@ impl Engine<'_> {
             true => (State::Invalid, line.busy_until),
             false => (State::Shared, line.written_until),
         };
-        (self.machine.protocol.read(others).reader, at.max(waits) + self.cost(source, l))
+        (self.machine.protocol.read(others).reader, at.max(waits) + self.cost(at, source, l))
     }
 
     /// The copy that a core supplies: its state, and when it is here.
@@ -167,7 +177,7 @@ impl Engine<'_> {
         let (core, l) = (request.core as usize, request.line as usize);
         let distance = self.cores[core].distance(Set::only(supplier));
         let (owner, written_until) = (self.lines[l].held[supplier], self.lines[l].written_until);
-        let mut leaves = (at + self.request(distance, l)).max(owner.from + 1).max(written_until);
+        let mut leaves = (at + self.request(at, distance, l)).max(owner.from + 1).max(written_until);
         if owner.state.is_writable() {
             let tenure = self.prices.draw_tenure(distance, &mut self.chance);
             leaves = leaves.max(owner.write_from.saturating_add(tenure));
@@ -222,9 +232,10 @@ impl Engine<'_> {
         in_last.iter().map(distance).min().map_or(Source::Memory, Source::Afar)
     }
 
-    /// What a request for a line takes to the cores that have it.
-    fn request(&self, distance: usize, line: usize) -> Ps {
-        self.prices.half(distance, self.lines[line].way)
+    /// What a request for a line, made at `at`, takes to the cores that have it.
+    fn request(&self, at: Ps, distance: usize, line: usize) -> Ps {
+        let line = &self.lines[line];
+        self.prices.half(distance, if at < line.busy_until { line.way.no_longer_than_usual() } else { Way::USUAL })
     }
 
     /// What the line takes back.
@@ -234,9 +245,9 @@ impl Engine<'_> {
         self.prices.half(distance, way)
     }
 
-    fn cost(&mut self, source: Source, line: usize) -> Ps {
+    fn cost(&mut self, at: Ps, source: Source, line: usize) -> Ps {
         match source {
-            Source::Afar(distance) => self.request(distance, line) + self.answer(distance, line),
+            Source::Afar(distance) => self.request(at, distance, line) + self.answer(distance, line),
             Source::LastLevel | Source::Here => self.prices.last,
             Source::Memory => self.prices.memory,
         }

@@ -11,20 +11,24 @@ struct HalfFetch {
     span: Ps,
 }
 
-/// Half of the distance between the quartiles of two numbers' sum that are drawn alike between -1 and 1: the quartiles of a
-/// triangle over -2 to 2.
-const QUARTILE_OF_TWO: f64 = 2.0 - std::f64::consts::SQRT_2;
+/// Half of the distance between the quartiles of a fetch, in the most that its answer deviates: half of a number drawn alike
+/// between -1 and 1 lies between the halves.
+const QUARTILE: f64 = 0.5;
 
 impl HalfFetch {
     fn of(distance: &Distance) -> HalfFetch {
         let spread = distance.spread.clamp(0.0, Distance::MOST_SPREAD);
-        let (half_ns, deviates_ns) = (distance.fetch_ns / 2.0, distance.fetch_ns * spread / QUARTILE_OF_TWO);
+        let (half_ns, deviates_ns) = (distance.fetch_ns / 2.0, distance.fetch_ns * spread / QUARTILE);
         HalfFetch { least: ps(half_ns - deviates_ns).max(1), span: ps(2.0 * deviates_ns) }
     }
 }
 
-/// How long a way is today, between its shortest and its longest. The next request for a line takes the way on which it
-/// came: one that came sooner than usual, and is asked for as much sooner, is kept no longer for it.
+/// How long a way is this time, between its shortest and its longest.
+///
+/// Where two cores want a line all the time, the next request is on its way before the line has come. Had it nothing to do
+/// with how long that took, a line that came soon would be kept longer, and the contended probe's figure, which has the
+/// tenure, would not come out any more. So a request for a line that is still on its way, and comes sooner than usual, is as
+/// much sooner itself; any other takes as long as usual.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Way(u32);
 
@@ -35,6 +39,12 @@ impl Way {
     #[inline(always)]
     pub(super) fn draw(chance: &mut Chance) -> Way {
         Way(chance.below(1 << 32) as u32)
+    }
+
+    /// The way of the request that follows.
+    #[inline(always)]
+    pub(super) fn no_longer_than_usual(self) -> Way {
+        Way(self.0.min(Way::USUAL.0))
     }
 }
 

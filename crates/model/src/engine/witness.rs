@@ -82,7 +82,6 @@ impl Engine<'_> {
     /// A word is read from the caches: what was written last.
     pub(super) fn witness_read(&mut self, worker: usize, place: Place, at: Ps) {
         let core = self.workers[worker].core;
-        if std::env::var("TR").is_ok() { eprintln!("   w{worker} reads {place:?} {at} (earliest {})", self.calendar.earliest()); }
         let held = self.lines[place.line as usize].held[core];
         assert!(held.is_readable(at), "worker {worker} reads {place:?} at {at}: {held:?}");
         let Some(witness) = &mut self.witness else { return };
@@ -96,7 +95,6 @@ impl Engine<'_> {
     /// A word is written: after all that was read and written of it before.
     pub(super) fn witness_write(&mut self, worker: usize, place: Place, value: u64, at: Ps) {
         let core = self.workers[worker].core;
-        if std::env::var("TR").is_ok() { eprintln!("   w{worker} writes {place:?} {at} (earliest {})", self.calendar.earliest()); }
         let held = self.lines[place.line as usize].held[core];
         assert!(held.is_writable(at), "worker {worker} writes {place:?} at {at}: {held:?}");
         let Some(witness) = &mut self.witness else { return };
@@ -137,7 +135,6 @@ impl Engine<'_> {
     }
 
     pub(super) fn witness_take(&mut self, asked: Ps, comes: Ps) {
-        if std::env::var("TR").is_ok() { eprintln!("   take asked {asked} comes {comes}"); }
         if let Some(witness) = &mut self.witness {
             witness.takes.push((asked, comes));
         }
@@ -179,7 +176,6 @@ impl Engine<'_> {
 
     /// An event has happened.
     pub(super) fn witness_event(&mut self, core: usize, event: Event) {
-        if std::env::var("TR").is_ok() { eprintln!("{} core {core} {event:?}", self.time); }
         let Event::Arrive { line } = event else { return self.look(None) };
         if let Some(witness) = &mut self.witness {
             witness.fruitless[core] += 1;

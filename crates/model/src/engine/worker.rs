@@ -234,13 +234,7 @@ impl Engine<'_> {
 
     /// A worker that goes no further for now leaves its store buffer to the calendar.
     fn rest(&mut self, worker: usize) {
-        if self.workers[worker].buffer.is_empty() {
-            return;
-        }
-        let core = self.workers[worker].core;
-        if self.cores[core].has_siblings() {
-            self.drain_later(worker);
-        } else {
+        if self.workers[worker].buffer.may_act(NEVER) {
             self.drain(worker);
         }
     }
@@ -271,6 +265,7 @@ impl Engine<'_> {
     pub(super) fn goes_on_with(&mut self, worker: usize, line: u32) {
         let (core, now) = (self.workers[worker].core, self.time);
         let me = &mut self.workers[worker];
+        me.buffer.look_again();
         let (waits, has_stores) = match me.blocked {
             Blocked::Line(awaited) => (awaited == line, !me.buffer.is_empty()),
             Blocked::Room | Blocked::Drained => (true, true),
@@ -296,9 +291,14 @@ impl Engine<'_> {
         #[cfg(test)]
         self.witness_step(worker);
         let me = &self.workers[worker];
-        let now = me.now;
-        if !me.buffer.is_empty() {
+        let (core, now) = (me.core, me.now);
+        if me.buffer.may_act(now + 1) {
             self.drain_to(worker, now + 1);
+            // What the stores have asked for may make others act sooner than this.
+            if now > self.time && now >= self.horizon(core) {
+                self.resume(worker, now);
+                return Goes::NoFurther;
+            }
         }
         let me = &mut self.workers[worker];
         if let Some(oldest) = me.loads.front()

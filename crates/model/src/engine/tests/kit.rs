@@ -51,7 +51,6 @@ pub(super) const FOUR_CORES: Shape = Shape { sockets: 1, clusters: 1, cores: 4, 
 
 pub(super) fn machine(protocol: Protocol, shape: Shape, distance: Distance) -> Machine {
     Machine {
-        sources: Vec::new(),
         name: "test".into(),
         title: "a machine for tests".into(),
         protocol,
@@ -59,6 +58,7 @@ pub(super) fn machine(protocol: Protocol, shape: Shape, distance: Distance) -> M
         caches: LARGE,
         distances: Distances { cluster: distance, socket: distance, machine: distance },
         costs: COSTS,
+        sources: Vec::new(),
     }
 }
 

@@ -145,7 +145,7 @@ fn adds_up(engine: &Engine<'_>, modelled: &Modelled) -> Result<(), TestCaseError
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #![proptest_config(ProptestConfig::with_cases(96))]
 
     #[test]
     fn one_writes_or_many_read_and_a_value_read_is_the_last_one_written(
