@@ -137,24 +137,27 @@ fn roles(modelled: &Modelled) -> Vec<ModelledRole> {
 }
 
 fn role(modelled: &Modelled, name: &str) -> ModelledRole {
-    let workers = || modelled.workers.iter().filter(|worker| worker.role == name);
-    let mut times: Option<Vec<f64>> = workers().map(|worker| worker.ns_per_op).collect();
+    let of: Vec<&model::ModelledWorker> = modelled.workers.iter().filter(|worker| worker.role == name).collect();
+    let mut times: Option<Vec<f64>> = of.iter().map(|worker| worker.ns_per_op).collect();
     times.iter_mut().for_each(|times| times.sort_by(f64::total_cmp));
-    let passes: u64 = workers().map(|worker| worker.passes).sum();
-    let mut counters: BTreeMap<String, record::Modelled> = BTreeMap::new();
-    for (name, count) in workers().flat_map(|worker| named(&worker.tally)) {
-        let counter = counters.entry(name.to_owned()).or_insert(record::Modelled { value: 0.0, per_op: 0.0 });
-        counter.value += count as f64;
-    }
-    for counter in counters.values_mut() {
-        counter.per_op = counter.value / passes.max(1) as f64;
-    }
+    let passes: u64 = of.iter().map(|worker| worker.passes).sum();
     ModelledRole {
         role: name.to_owned(),
         ns_per_op: times.map(|times| times[times.len() / 2]),
         ops_per_second: passes as f64 / modelled.window_ns * 1e9,
-        counters,
+        counters: counters(&of),
     }
+}
+
+/// What the caches of these workers would count, summed, and for each of their passes.
+fn counters(workers: &[&model::ModelledWorker]) -> BTreeMap<String, record::Modelled> {
+    let passes: u64 = workers.iter().map(|worker| worker.passes).sum();
+    let mut sums: BTreeMap<&str, u64> = BTreeMap::new();
+    for (name, count) in workers.iter().flat_map(|worker| named(&worker.tally)) {
+        *sums.entry(name).or_default() += count;
+    }
+    let counter = |count: u64| record::Modelled { value: count as f64, per_op: count as f64 / passes.max(1) as f64 };
+    sums.into_iter().map(|(name, count)| (name.to_owned(), counter(count))).collect()
 }
 
 /// The counts with their names, and the misses of reads and writes together.
@@ -170,6 +173,7 @@ fn workers(modelled: &Modelled) -> Vec<ModelledWorker> {
         role: w.role.clone(),
         cpu: w.cpu,
         ns_per_op: w.ns_per_op,
+        counters: counters(&[w]),
     };
     modelled.workers.iter().map(worker).collect()
 }

@@ -252,11 +252,4 @@ impl Distance {
         let fetch_ns = transfer_ns / (FETCHES_A_TRANSFER + tenure_fetches);
         Distance { fetch_ns, tenure_ns: tenure_fetches * fetch_ns, spread: Distance::USUAL_SPREAD }
     }
-
-    /// The same with the spread that the quartiles of the line-transfer probe show; nanoseconds all. As it is where the
-    /// median is nothing.
-    pub fn with_quartiles(self, lower_ns: f64, median_ns: f64, upper_ns: f64) -> Distance {
-        let spread = (upper_ns - lower_ns) / 2.0 / median_ns;
-        if spread.is_finite() { Distance { spread: spread.clamp(0.0, Distance::MOST_SPREAD), ..self } } else { self }
-    }
 }

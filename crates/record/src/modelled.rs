@@ -55,6 +55,8 @@ pub struct ModelledWorker {
     pub cpu: u32,
     /// Nanoseconds a pass.
     pub ns_per_op: Option<f64>,
+    /// What its caches would count.
+    pub counters: BTreeMap<String, Modelled>,
 }
 
 /// One lock.

@@ -283,7 +283,7 @@ mod tests {
         assert_eq!(machine.shape.topology(), topology);
         assert_eq!((machine.caches.l2.ns, machine.caches.llc.ns, machine.caches.memory_ns), (2.5, 12.0, 110.0));
         let exact = Distance::from_probes(24.7, 1.24, 0.33);
-        assert_eq!(machine.distances.cluster.fetch_ns, 16.47);
+        assert_eq!(machine.distances.cluster.fetch_ns, 11.94);
         assert!((machine.distances.cluster.tenure_ns / exact.tenure_ns - 1.0).abs() < 1e-3, "{exact:?}");
         assert_eq!((machine.protocol.name(), machine.costs.store_buffer, machine.costs.window), ("MOESI", 104, 448));
         let text = machine.to_toml();

@@ -42,18 +42,6 @@ fn the_line_transfer_probe_comes_out_as_it_went_in() {
     }
 }
 
-#[test]
-fn quartiles_become_a_spread_and_nothing_else() {
-    let usual = Distance::from_probes(54.0, 19.3, 0.33);
-    assert_eq!(usual.spread, Distance::USUAL_SPREAD);
-    let measured = usual.with_quartiles(50.0, 54.0, 58.0);
-    assert!((measured.spread - 4.0 / 54.0).abs() < 1e-12);
-    assert_eq!((measured.fetch_ns, measured.tenure_ns), (usual.fetch_ns, usual.tenure_ns));
-    assert_eq!(usual.with_quartiles(10.0, 54.0, 200.0).spread, Distance::MOST_SPREAD);
-    assert_eq!(usual.with_quartiles(0.0, 0.0, 0.0), usual, "no median, no spread");
-    assert_eq!(usual.with_quartiles(54.0, 54.0, 54.0).spread, 0.0);
-}
-
 /// Half of the fetches lie between the quartiles that went in.
 #[test]
 fn fetches_spread_as_the_quartiles_say() {
