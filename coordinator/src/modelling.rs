@@ -183,7 +183,8 @@ fn locks(program: &Program, modelled: &Modelled) -> Vec<ModelledLock> {
     let mut tallies: Vec<(&plan::PlacedLock, u64, u64, u64)> = Vec::new();
     for (index, placed) in program.locks.iter().enumerate() {
         let of = |count: fn(&model::LockTally) -> u64| modelled.workers.iter().map(|w| count(&w.locks[index])).sum();
-        let [acquisitions, contended, waited]: [u64; 3] = [of(|l| l.acquisitions), of(|l| l.contended), of(|l| l.waited_ps)];
+        let [acquisitions, contended, waited]: [u64; 3] =
+            [of(|l| l.acquisitions), of(|l| l.contended), of(|l| l.waited_ps)];
         match tallies.iter_mut().find(|(known, ..)| known.name == placed.name) {
             Some((_, a, c, w)) => (*a, *c, *w) = (*a + acquisitions, *c + contended, *w + waited),
             None => tallies.push((placed, acquisitions, contended, waited)),

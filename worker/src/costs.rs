@@ -107,7 +107,8 @@ impl Loop {
             ops: vec![Op { every: 1, step: 0, kind }],
             ..me.clone()
         };
-        let compiled = CompiledLoop::compile(&program, &LockSites::NONE, 0, 1.0, &crate::hooks()).map_err(Failure::compile)?;
+        let compiled =
+            CompiledLoop::compile(&program, &LockSites::NONE, 0, 1.0, &crate::hooks()).map_err(Failure::compile)?;
         Ok(Loop { compiled, line: Box::default() })
     }
 

@@ -16,7 +16,12 @@ use std::io::Write;
 pub(crate) fn model(options: &ModelOptions, colour: ColourChoice) -> Result<Ending, CommandError> {
     let (machine, topology) = modelling::find(options.machine.as_deref())?;
     let seed = options.seed.unwrap_or(0);
-    let shape = |workers| ShapeOptions { workers, cpus: options.cpus.clone(), only: options.only.clone(), ..Default::default() };
+    let shape = |workers| ShapeOptions {
+        workers,
+        cpus: options.cpus.clone(),
+        only: options.only.clone(),
+        ..Default::default()
+    };
     let counts = options.workers.as_deref().map(worker_counts).transpose()?.unwrap_or_default();
     let one = if let [only] = counts[..] { Some(only) } else { None };
     let (loaded, bound) = bound(options, &shape(one), &topology, seed)?;
@@ -99,7 +104,9 @@ fn curve(
     let mut points = Vec::new();
     for &workers in counts {
         let (loaded, bound) = bound(options, &shape(Some(workers)), topology, seed)?;
-        for arm in arms(&bound, &loaded, machine, topology, seed).into_iter().filter(|arm| arm.kind == record::Kind::Variant) {
+        for arm in
+            arms(&bound, &loaded, machine, topology, seed).into_iter().filter(|arm| arm.kind == record::Kind::Variant)
+        {
             let role = arm.modelled.role(&arm.headline_role);
             points.push(CurvePoint {
                 ns_per_op: role.and_then(|role| role.ns_per_op),

@@ -108,7 +108,8 @@ fn per_op(role: &ModelledRole, counter: &str) -> String {
 
 /// Each line of the named arms: what lies on it, who touches it, how it moves.
 pub(super) fn map(page: &mut Page, subjects: &[Subject<'_>], named: &BTreeSet<&str>) {
-    let shown: Vec<&Subject> = subjects.iter().filter(|s| named.contains(s.name) && !s.modelled.lines.is_empty()).collect();
+    let shown: Vec<&Subject> =
+        subjects.iter().filter(|s| named.contains(s.name) && !s.modelled.lines.is_empty()).collect();
     if shown.is_empty() {
         return;
     }

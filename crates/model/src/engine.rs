@@ -317,9 +317,8 @@ impl<'a> Engine<'a> {
         };
         let was_touched =
             |line: &&Line| line.held.iter().any(|held| held.gone != Gone::Never || held.state.is_readable());
-        let story = |line: &Line| {
-            line.story.finish(line.number, self.scripts.words_beside(line.number), self.workers.len())
-        };
+        let story =
+            |line: &Line| line.story.finish(line.number, self.scripts.words_beside(line.number), self.workers.len());
         let mut lines: Vec<crate::LineStory> = self.lines.iter().filter(was_touched).map(story).collect();
         lines.sort_by_key(|line| line.index);
         let stands_still = self.calendar.earliest() == NEVER;

@@ -16,8 +16,8 @@ pub use costs::CostProbe;
 pub use doctor::{Check, CheckState, Doctor};
 pub use events::Events;
 pub use modelled::{
-    CurvePoint, ModelRun, ModelRunArm, ModelledArm, ModelledLine, ModelledLock, ModelledMachine, ModelledPair, ModelledRole,
-    ModelledWorker,
+    CurvePoint, ModelRun, ModelRunArm, ModelledArm, ModelledLine, ModelledLock, ModelledMachine, ModelledPair,
+    ModelledRole, ModelledWorker,
 };
 pub use observation::{LockObservation, Observation, WaitCount};
 pub use reading::{NO_PMU, Reading, ReadingError};

@@ -39,7 +39,8 @@ impl Core {
     /// How far the farthest of other cores is: 0 in the cluster, 1 in the socket, 2 beyond.
     #[inline(always)]
     pub(super) fn distance(&self, others: Set) -> usize {
-        usize::from(!others.without(self.in_cluster).is_empty()) + usize::from(!others.without(self.in_socket).is_empty())
+        usize::from(!others.without(self.in_cluster).is_empty())
+            + usize::from(!others.without(self.in_socket).is_empty())
     }
 
     /// Whether threads of it run more than one worker.

@@ -273,9 +273,7 @@ impl Engine<'_> {
                 self.failed(worker, lock, None);
                 self.goes_to(worker, Phase::Behind(before))
             }
-            Phase::Behind(before) => {
-                self.writes(worker, words.nodes[before as usize - 1].1, me, Phase::Queued(before))
-            }
+            Phase::Behind(before) => self.writes(worker, words.nodes[before as usize - 1].1, me, Phase::Queued(before)),
             Phase::Waiting => self.writes(worker, waits, 1, Phase::TryAgain(0)),
             _ => self.writes(worker, next, 0, Phase::Waiting),
         }

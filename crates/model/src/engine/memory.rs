@@ -72,7 +72,8 @@ impl Engine<'_> {
             Asked::Copy | Asked::Nothing => self.copy(at, &request),
         };
         self.calendar.add(core, arrives, Event::Arrive { line: request.line });
-        if self.machine.caches.fetches_pairs && !request.is_pair && !state.is_readable() && request.want != Asked::Flush {
+        if self.machine.caches.fetches_pairs && !request.is_pair && !state.is_readable() && request.want != Asked::Flush
+        {
             self.fetch_pair(at, &request);
         }
         #[cfg(test)]
@@ -331,8 +332,7 @@ impl Engine<'_> {
         let held = line.held[holder];
         let nth = |word: u32| self.scripts.nth_in_pair[word as usize].into();
         line.story.transfer(nth(held.touched), nth(request.word), to_write);
-        line.clean = (held.state == State::Exclusive)
-            .then_some(Clean { holder: holder as u32, asker: request.worker });
+        line.clean = (held.state == State::Exclusive).then_some(Clean { holder: holder as u32, asker: request.worker });
         let tally = &mut self.workers[request.worker as usize].tally;
         tally.modified_line_hits += u64::from(match to_write {
             true => self.machine.protocol.write(held.state),

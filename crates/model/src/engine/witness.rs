@@ -1,7 +1,7 @@
 //! A witness to a simulation, for tests: it looks at everything after every event and decision, and at every access.
 
-use super::{Engine, Event};
 use super::memory::Source;
+use super::{Engine, Event};
 use crate::line::{Asked, Held, Level, Line};
 use crate::protocol::{Protocol, State};
 use crate::script::Place;
@@ -251,8 +251,10 @@ impl Engine<'_> {
             assert_eq!(in_first, held.level == Level::First, "{held:?}");
             assert_eq!(in_second, held.level != Level::Nowhere, "{held:?}");
         }
-        let is_here = held.state.is_readable() && matches!(held.asked, Asked::Nothing | Asked::Ownership)
-            && held.from <= self.time && held.level != Level::Nowhere;
+        let is_here = held.state.is_readable()
+            && matches!(held.asked, Asked::Nothing | Asked::Ownership)
+            && held.from <= self.time
+            && held.level != Level::Nowhere;
         if held.asked == Asked::Nothing && held.state.is_readable() {
             assert!(held.from <= self.time && held.level != Level::Nowhere, "{held:?} at {}", self.time);
         }

@@ -1,8 +1,8 @@
 //! One worker: its operations in order, and loads that it does not wait for.
 
+use super::Engine;
 use super::buffer::Buffer;
 use super::locks::{Acquisition, Phase};
-use super::Engine;
 use crate::chance::Chance;
 use crate::line::Asked;
 use crate::script::{Do, Place, Script, Target, Update, Where};
@@ -358,9 +358,7 @@ impl Engine<'_> {
             Do::Post(place) => self.post(worker, *place),
             Do::Wait(place) => self.wait(worker, *place),
             Do::Flush(at) => self.flush_step(worker, at),
-            Do::Lock { lock, shared, timeout, behind } => {
-                done(self.acquire(worker, *lock, *shared, *timeout), *behind)
-            }
+            Do::Lock { lock, shared, timeout, behind } => done(self.acquire(worker, *lock, *shared, *timeout), *behind),
             Do::Unlock { lock, shared, again } => done(self.release(worker, *lock, *shared), *again),
             Do::Work(time) => self.pass_time(worker, *time, time / 1_000 * WORK_INSTRUCTIONS_A_NS),
             Do::Pause => self.pass_time(worker, self.prices.pause, 1),

@@ -16,9 +16,8 @@ fn size(engine: &Engine<'_>) -> usize {
 }
 
 fn sizes(program: &Program) -> [usize; 2] {
-    [20_000, 200_000].map(|accesses| {
-        witnessed(program, &cluster(4, NEAR), (limits(accesses), 1), |engine, _| size(engine))
-    })
+    [20_000, 200_000]
+        .map(|accesses| witnessed(program, &cluster(4, NEAR), (limits(accesses), 1), |engine, _| size(engine)))
 }
 
 #[test]
@@ -30,8 +29,9 @@ fn ten_times_as_long_needs_no_more_room() {
     }
     // Timeouts that never come to pass are struck out.
     for kind in [LockKind::Futex, LockKind::Ttas, LockKind::PthreadPi] {
-        let section =
-            |i| worker(i, vec![lock(Some(1_000_000_000)), access(AccessKind::Bump, 0), unlock(), OpKind::Work(Nanos(20))]);
+        let section = |i| {
+            worker(i, vec![lock(Some(1_000_000_000)), access(AccessKind::Bump, 0), unlock(), OpKind::Work(Nanos(20))])
+        };
         let [short, long] = sizes(&locked(kind, (0..4).map(section).collect()));
         assert!(long <= short + SLACK, "{}: {short}, {long}", kind.name());
     }

@@ -7,8 +7,8 @@ use crate::protocol::Protocol;
 use crate::script::Scripts;
 use crate::{Modelled, Refusal, simulate};
 use plan::{
-    AccessKind, Address, CpuId, Layout, LockKind, Nanos, Op, OpKind, PlacedLock, Program, Topology, Width,
-    WorkerIndex, WorkerProgram,
+    AccessKind, Address, CpuId, Layout, LockKind, Nanos, Op, OpKind, PlacedLock, Program, Topology, Width, WorkerIndex,
+    WorkerProgram,
 };
 
 pub(super) const NEAR: Distance = Distance { fetch_ns: 36.0, tenure_ns: 0.6, spread: 0.03 };

@@ -64,7 +64,8 @@ fn waiting_is_counted_where_there_is_somebody_to_wait_for() {
         assert_eq!((tally.contended, tally.waited_ps, tally.timeouts), (0, 0, 0), "{}", kind.name());
         let both = locked(kind, (0..2).map(|i| sections(i, None, 2_000, 2_000 + 500 * u64::from(i))).collect());
         let both = model(&both, &cluster(2, NEAR), 4_000);
-        let sum = |of: fn(&crate::LockTally) -> u64| both.workers.iter().map(|worker| of(&worker.locks[0])).sum::<u64>();
+        let sum =
+            |of: fn(&crate::LockTally) -> u64| both.workers.iter().map(|worker| of(&worker.locks[0])).sum::<u64>();
         let (acquired, contended) = (sum(|tally| tally.acquisitions), sum(|tally| tally.contended));
         assert!(contended > 10 && contended < acquired, "{}: {contended} of {acquired}", kind.name());
         assert!(sum(|tally| tally.waited_ps) > contended * 10_000, "{}", kind.name());
@@ -92,10 +93,8 @@ fn who_gives_up_goes_on_behind_the_release_and_leaves_nobody_asleep() {
 #[test]
 fn readers_share_where_the_kind_lets_them_and_a_sequence_locks_readers_read_again() {
     let reader = |index: u32| {
-        let (lock, unlock) = (
-            OpKind::Lock { lock: 0, shared: true, timeout: None },
-            OpKind::Unlock { lock: 0, shared: true },
-        );
+        let (lock, unlock) =
+            (OpKind::Lock { lock: 0, shared: true, timeout: None }, OpKind::Unlock { lock: 0, shared: true });
         worker(index, vec![lock, access(AccessKind::Load, COUNTED), OpKind::Work(Nanos(3_000)), unlock])
     };
     let limits = Limits { accesses: 20_000, window_ns: 3e6 };

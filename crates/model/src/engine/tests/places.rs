@@ -16,10 +16,8 @@ fn a_field_that_straddles_two_lines_is_an_access_in_each() {
         });
     }
     // Neither's other half is what it looks at, and both fight for the second line.
-    let shared = program(vec![
-        worker(0, vec![access(AccessKind::Bump, 60)]),
-        worker(1, vec![access(AccessKind::Bump, 72)]),
-    ]);
+    let shared =
+        program(vec![worker(0, vec![access(AccessKind::Bump, 60)]), worker(1, vec![access(AccessKind::Bump, 72)])]);
     let modelled = model(&shared, &cluster(2, NEAR), 40_000);
     let transfers = |index: usize| modelled.lines[index].transfers;
     assert!(transfers(1) > 1_000 && transfers(0) == 0, "{} {}", transfers(0), transfers(1));
@@ -78,8 +76,9 @@ fn a_worker_that_begins_later_touches_nothing_before() {
         assert!(modelled.workers[0].passes > 9_000);
     });
     late.after = Nanos(2_000_000);
-    let modelled = crate::simulate(&program(vec![early, late]), &cluster(2, NEAR), &cluster(2, NEAR).shape.topology(), limits, 1)
-        .expect("known");
+    let modelled =
+        crate::simulate(&program(vec![early, late]), &cluster(2, NEAR), &cluster(2, NEAR).shape.topology(), limits, 1)
+            .expect("known");
     assert_eq!((modelled.workers[1].passes, modelled.stuck.is_empty()), (0, true));
 }
 
@@ -115,11 +114,10 @@ fn a_line_comes_with_its_neighbour_where_the_machine_fetches_pairs() {
     // that only lines which miss otherwise show it.
     let misses = |stride: u64| {
         let third = 8 * 64;
-        let fights = |i: u64| worker(i as u32, vec![access(AccessKind::Bump, stride * i), access(AccessKind::Bump, third)]);
-        let workers = vec![
-            worker(0, vec![access(AccessKind::Bump, third), access(AccessKind::Bump, third + stride)]),
-            fights(1),
-        ];
+        let fights =
+            |i: u64| worker(i as u32, vec![access(AccessKind::Bump, stride * i), access(AccessKind::Bump, third)]);
+        let workers =
+            vec![worker(0, vec![access(AccessKind::Bump, third), access(AccessKind::Bump, third + stride)]), fights(1)];
         model(&program(workers), &pairs, 40_000).workers[1].tally.pair_fetches
     };
     assert!(misses(64) > 100 * (misses(128) + 1), "{} against {}", misses(64), misses(128));

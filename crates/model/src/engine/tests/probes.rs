@@ -32,8 +32,7 @@ fn the_line_transfer_probe_comes_out_as_it_went_in() {
     for (transfer_ns, contended_ns) in PROBES {
         let distance = Distance::from_probes(transfer_ns, contended_ns, COSTS.bump_ns);
         let (post, wait) = (|at| OpKind::Post { width: Width::U64, at }, |at| OpKind::Wait { width: Width::U64, at });
-        let throws =
-            program(vec![worker(0, vec![post(0), wait(128)]), worker(1, vec![wait(0), post(128)])]);
+        let throws = program(vec![worker(0, vec![post(0), wait(128)]), worker(1, vec![wait(0), post(128)])]);
         let modelled = model(&throws, &cluster(2, distance), 20_000);
         // To and fro; finding it takes half a turn of the spin loop, throwing it an atomic.
         let around = 2.0 * (transfer_ns + COSTS.pause_ns / 2.0 + COSTS.atomic_ns);

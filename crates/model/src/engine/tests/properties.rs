@@ -83,8 +83,11 @@ fn any_machine() -> impl Strategy<Value = Machine> {
     let protocol = prop::sample::select(&[Protocol::Mesi, Protocol::Mesif, Protocol::Moesi][..]);
     let shape = (1_u32..3, 1_u32..3, 1_u32..4, 1_u32..3);
     let distance = || {
-        (1.0..200.0_f64, 0.0..50.0_f64, 0.0..0.3_f64)
-            .prop_map(|(fetch_ns, tenure_ns, spread)| Distance { fetch_ns, tenure_ns, spread })
+        (1.0..200.0_f64, 0.0..50.0_f64, 0.0..0.3_f64).prop_map(|(fetch_ns, tenure_ns, spread)| Distance {
+            fetch_ns,
+            tenure_ns,
+            spread,
+        })
     };
     let distances = (distance(), distance(), distance());
     let caches = (any::<bool>(), any::<bool>(), any::<bool>());
@@ -109,7 +112,8 @@ fn any_program(signals: bool) -> impl Strategy<Value = (Program, Machine)> {
         let cpus = machine.shape.topology().cpus.len();
         workers.truncate(cpus);
         for (nth, worker) in workers.iter_mut().enumerate() {
-            *worker = WorkerProgram { index: plan::WorkerIndex(nth as u32), cpu: plan::CpuId(nth as u32), ..worker.clone() };
+            *worker =
+                WorkerProgram { index: plan::WorkerIndex(nth as u32), cpu: plan::CpuId(nth as u32), ..worker.clone() };
             for op in &mut worker.ops {
                 match &mut op.kind {
                     OpKind::Lock { timeout, .. } if !kind.times_out() => *timeout = None,

@@ -284,7 +284,11 @@ fn an_inclusive_level_takes_what_it_loses_from_its_own_cores_alone() {
     Bench::with(&clusters(true), |bench| {
         bench.write(0);
         bench.crowd_out(1);
-        assert_eq!((bench.state(0), bench.write_backs()), (Invalid, 1), "core 1's lines need the room in the last level");
+        assert_eq!(
+            (bench.state(0), bench.write_backs()),
+            (Invalid, 1),
+            "core 1's lines need the room in the last level"
+        );
     });
     Bench::with(&clusters(true), |bench| {
         bench.write(0);
