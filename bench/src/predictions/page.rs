@@ -1,0 +1,106 @@
+//! The report as Markdown, which goes into `docs/model.md`.
+
+use super::{Half, Pair, PredictionsError, Report, Row, Scored};
+use std::fmt::Write;
+use std::path::Path;
+
+const BEGIN: &str = "<!-- predictions: written by `bench -- predictions --write` -->";
+const END: &str = "<!-- end of predictions -->";
+
+impl Report {
+    /// A summary, a table of every arm, and what was missed.
+    pub(crate) fn markdown(&self) -> String {
+        let mut text = format!("On {}, Linux {}.\n\n", self.cpu_model, self.kernel);
+        text += &self.summary();
+        text += "\n| scenario | arm | role | measured ns/op | modelled ns/op | measured ratio | modelled ratio | off by |\n";
+        text += "|---|---|---|--:|--:|--:|--:|--:|\n";
+        for scored in &self.scenarios {
+            scored.rows.iter().for_each(|row| text += &line(scored, row));
+        }
+        self.order(&mut text);
+        self.left_out(&mut text);
+        text
+    }
+
+    fn summary(&self) -> String {
+        let mut text =
+            "| half | scenarios | predictions | within 2 × | order right | no difference | order wrong |\n".to_owned();
+        text += "|---|--:|--:|--:|--:|--:|--:|\n";
+        for (name, half) in [("tuned", Some(Half::Tuned)), ("set aside", Some(Half::SetAside)), ("all", None)] {
+            let of: Vec<&Scored> = self.scenarios.iter().filter(|s| half.is_none_or(|half| s.half == half)).collect();
+            let (hits, rows) = self.hits(half);
+            if rows == 0 {
+                continue;
+            }
+            let count = |count: fn(&Scored) -> usize| of.iter().map(|scored| count(scored)).sum::<usize>();
+            let share = 100.0 * hits as f64 / rows as f64;
+            writeln!(
+                text,
+                "| {name} | {} | {rows} | {hits} ({share:.0} %) | {} | {} | {} |",
+                of.len(),
+                count(|s| s.order.right as usize),
+                count(|s| s.order.tied.len()),
+                count(|s| s.order.wrong.len()),
+            )
+            .expect("a string takes all");
+        }
+        text
+    }
+
+    fn order(&self, text: &mut String) {
+        for (head, pairs) in [
+            ("Order wrong", (|s: &Scored| &s.order.wrong) as fn(&Scored) -> &Vec<Pair>),
+            ("Measured apart, the same to the model", |s| &s.order.tied),
+        ] {
+            if self.scenarios.iter().any(|scored| !pairs(scored).is_empty()) {
+                *text += &format!("\n{head} (slower over faster, measured; modelled):\n\n");
+            }
+            for scored in self.scenarios.iter().filter(|scored| !pairs(scored).is_empty()) {
+                let told = pairs(scored).iter().map(|pair| {
+                    let Pair { role, faster, slower, measured_ratio, modelled_ratio } = pair;
+                    format!("`{slower}` over `{faster}` for {role} {measured_ratio:.2}; {modelled_ratio:.2}")
+                });
+                *text += &format!("- {}: {}.\n", scored.scenario, told.collect::<Vec<_>>().join(", "));
+            }
+        }
+    }
+
+    fn left_out(&self, text: &mut String) {
+        if self.scenarios.iter().any(|scored| !scored.left_out.is_empty()) {
+            *text += "\nNot compared:\n\n";
+        }
+        for scored in &self.scenarios {
+            for left in &scored.left_out {
+                *text += &format!("- {}, `{}`: {}.\n", scored.scenario, left.arm, left.why);
+            }
+        }
+    }
+}
+
+fn line(scored: &Scored, row: &Row) -> String {
+    let Row { arm, role, measured_ns, modelled_ns, measured_ratio, modelled_ratio, off_by, .. } = row;
+    let (name, mark) = (&scored.scenario, if row.is_hit() { "" } else { " **" });
+    let aside = if scored.half == Half::SetAside { " °" } else { "" };
+    format!(
+        "| {name}{aside} | `{arm}` | {role} | {} | {} | {measured_ratio:.2} | {modelled_ratio:.2} | {mark}{off_by:.2}{} |\n",
+        figure(*measured_ns),
+        figure(*modelled_ns),
+        mark.trim_start(),
+    )
+}
+
+/// Three digits.
+fn figure(ns: f64) -> String {
+    let digits = (2 - ns.abs().max(1e-9).log10().floor() as i32).clamp(0, 3);
+    format!("{ns:.*}", digits as usize)
+}
+
+/// Puts `table` between the marks of a file.
+pub(crate) fn replace(file: &Path, table: &str) -> Result<(), PredictionsError> {
+    let failed = |error| PredictionsError::File { file: file.to_owned(), error };
+    let text = std::fs::read_to_string(file).map_err(failed)?;
+    let no = |mark| PredictionsError::NoMark { file: file.to_owned(), mark };
+    let (before, rest) = text.split_once(BEGIN).ok_or_else(|| no(BEGIN))?;
+    let (_, after) = rest.split_once(END).ok_or_else(|| no(END))?;
+    std::fs::write(file, format!("{before}{BEGIN}\n\n{table}\n{END}{after}")).map_err(failed)
+}
