@@ -17,6 +17,8 @@ pub(super) struct Pending {
     /// What is written; to be added to what the line brings, where a bump's load still waits for it.
     value: u64,
     is_unread: bool,
+    /// Whether another store of its kind to the same word takes its place.
+    merges: bool,
     since: Ps,
     /// What committing it takes after another one.
     pace: Ps,
@@ -64,6 +66,18 @@ impl Buffer {
         self.looks_at = 0;
     }
 
+    /// Puts a value in the place of the youngest store, where that is one to the same word that nobody needed: whether it
+    /// was.
+    fn merge(&mut self, word: u32, value: u64) -> bool {
+        match self.stores.back_mut() {
+            Some(youngest) if youngest.merges && youngest.place.word == word => {
+                youngest.value = value;
+                true
+            }
+            _ => false,
+        }
+    }
+
     fn push(&mut self, store: Pending) {
         self.unread += usize::from(store.is_unread);
         self.stores.push_back(store);
@@ -88,6 +102,18 @@ impl Buffer {
     }
 }
 
+/// What a store writes.
+#[derive(Copy, Clone, Debug)]
+pub(super) enum Stored {
+    /// A value that nothing was read for. Buffers merge such stores to the same word (AMD's write-combining buffer, which
+    /// Zen cores use for ordinary memory as well; Intel's since Ice Lake commits several stores to one line together).
+    Merging(u64),
+    /// A value of which every store is made by itself: what was read went into it, or others wait for it.
+    Known(u64),
+    /// So much more than a load will read that still waits for the line.
+    Unread(u64),
+}
+
 /// What became of the oldest store.
 enum Head {
     Committed,
@@ -98,10 +124,14 @@ enum Head {
 }
 
 impl Engine<'_> {
-    /// Commits a store at the worker's time, or buffers it. `is_unread`: it is `value` more than a load will read that still
-    /// waits for the line.
+    /// Commits a store at the worker's time, or buffers it.
     #[inline(always)]
-    pub(super) fn put(&mut self, worker: usize, place: Place, (value, is_unread): (u64, bool), pace: Ps) {
+    pub(super) fn put(&mut self, worker: usize, place: Place, what: Stored, pace: Ps) {
+        let (value, is_unread, merges) = match what {
+            Stored::Merging(value) => (value, false, true),
+            Stored::Known(value) => (value, false, false),
+            Stored::Unread(more) => (more, true, false),
+        };
         let me = &self.workers[worker];
         let now = me.now;
         if me.buffer.is_empty() && !is_unread && self.is_writable(me.core, place, now) {
@@ -109,7 +139,10 @@ impl Engine<'_> {
         }
         let buffer = &mut self.workers[worker].buffer;
         let is_oldest = buffer.is_empty();
-        buffer.push(Pending { place, value, is_unread, since: now, pace });
+        if merges && buffer.merge(place.word, value) {
+            return;
+        }
+        buffer.push(Pending { place, value, is_unread, merges, since: now, pace });
         if is_oldest {
             buffer.look_again();
             self.drain_to(worker, now + 1);

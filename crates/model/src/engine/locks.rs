@@ -4,6 +4,7 @@
 //! called again in the phase it left.
 
 use super::Engine;
+use super::buffer::Stored;
 use super::worker::{Blocked, Cost};
 use crate::script::{LockWords, Place};
 use crate::time::{NEVER, Ps};
@@ -141,7 +142,7 @@ impl Engine<'_> {
     fn begins(&mut self, worker: usize, count: u32) -> Acquisition {
         let cost = self.prices.instructions(count);
         let me = &mut self.workers[worker];
-        me.spend(cost, count.into());
+        me.spend_instructions(cost, count.into());
         me.phase = Phase::Try;
         GoesOn
     }
@@ -177,7 +178,9 @@ impl Engine<'_> {
 
     /// In the kernel: what a system call takes.
     fn calls_kernel(&mut self, worker: usize) {
-        self.workers[worker].spend(self.prices.syscall, self.prices.window);
+        let me = &mut self.workers[worker];
+        me.beside = 0;
+        me.spend(self.prices.syscall, self.prices.window);
     }
 
     /// The first attempt has failed; later calls change nothing.
@@ -485,7 +488,7 @@ impl Engine<'_> {
 
     /// A plain store that others wait for.
     fn publish(&mut self, worker: usize, place: Place, value: u64) -> Acquisition {
-        self.buffers(worker, |engine| engine.store(worker, place, value))
+        self.buffers(worker, |engine| engine.store(worker, place, Stored::Known(value)))
     }
 
     /// An access that ends in the store buffer, which may have to wait for room there.

@@ -3,6 +3,7 @@
 use crate::chance::Chance;
 use crate::machine::{Distance, Machine};
 use crate::time::{Ps, ps};
+use std::sync::LazyLock;
 
 /// One of the two ways of a fetch, the request's or the answer's: at least so long, and up to `span` longer.
 #[derive(Copy, Clone, Debug)]
@@ -48,6 +49,37 @@ impl Way {
     }
 }
 
+/// A tenure on average. When a core gives a line up has nothing to do with where its program stands: single tenures are
+/// drawn from an exponential distribution, which is what is as long to come at any time. Were all equally long, a program
+/// whose loop is shorter would lose its line at the same of its operations each time.
+#[derive(Copy, Clone, Debug)]
+struct MeanTenure(Ps);
+
+impl MeanTenure {
+    /// Such that as many passes of the contended probe end in a tenure, on average, as the figure holds, where the first ends
+    /// at once, and each `bump_ns` another one: of exponential tenures of mean m, 1 / (1 - exp(-bump / m)).
+    fn of(tenure_ns: f64, bump_ns: f64) -> MeanTenure {
+        let passes = tenure_ns / bump_ns;
+        MeanTenure(if passes > 1.0 { ps(-bump_ns / (-1.0 / passes).ln_1p()) } else { 0 })
+    }
+
+    #[inline(always)]
+    fn draw(self, chance: &mut Chance) -> Ps {
+        (self.0 * EXPONENTIAL[chance.below(STEPS) as usize]) >> UNIT_BITS
+    }
+}
+
+/// Steps of the distribution.
+const STEPS: u64 = 4_096;
+const UNIT_BITS: u32 = 16;
+
+/// The exponential distribution of mean 1, in steps that are drawn alike, in units of 2^-16.
+static EXPONENTIAL: LazyLock<Vec<u64>> = LazyLock::new(|| {
+    let steps: Vec<f64> = (0..STEPS).map(|step| -((step as f64 + 0.5) / STEPS as f64).ln()).collect();
+    let mean = steps.iter().sum::<f64>() / STEPS as f64;
+    steps.iter().map(|step| (step / mean * f64::from(1 << UNIT_BITS)).round() as u64).collect()
+});
+
 /// What everything costs. At least one picosecond each: what takes no time at all would never let time go on.
 #[derive(Debug)]
 pub(super) struct Prices {
@@ -68,7 +100,7 @@ pub(super) struct Prices {
     pub(super) memory: Ps,
     /// By distance.
     half: [HalfFetch; 3],
-    tenure: [Ps; 3],
+    tenure: [MeanTenure; 3],
     pub(super) store_buffer: usize,
     pub(super) window: u64,
 }
@@ -94,7 +126,7 @@ impl Prices {
             last: price(caches.llc.ns),
             memory: price(caches.memory_ns),
             half: distances.each_ref().map(HalfFetch::of),
-            tenure: distances.map(|d| ps(d.tenure_ns)),
+            tenure: distances.map(|d| MeanTenure::of(d.tenure_ns, costs.bump_ns)),
             store_buffer: costs.store_buffer.max(1) as usize,
             window: u64::from(costs.window).max(1),
         }
@@ -116,10 +148,9 @@ impl Prices {
         half.least + ((half.span * u64::from(way.0)) >> 32)
     }
 
-    /// A tenure: up to a pass of the contended probe shorter than the figure, so that as many passes fit in on average as
-    /// the figure holds, and not always the next whole number.
+    /// A tenure.
     #[inline(always)]
     pub(super) fn draw_tenure(&self, distance: usize, chance: &mut Chance) -> Ps {
-        self.tenure[distance].saturating_sub(chance.below(self.bump)).max(1)
+        self.tenure[distance].draw(chance).max(1)
     }
 }

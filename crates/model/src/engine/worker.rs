@@ -1,10 +1,10 @@
 //! One worker: its operations in order, and loads that it does not wait for.
 
 use super::Engine;
-use super::buffer::Buffer;
+use super::buffer::{Buffer, Stored};
 use super::locks::{Acquisition, Phase};
 use crate::chance::Chance;
-use crate::line::Asked;
+use crate::line::{Asked, Gone};
 use crate::script::{Do, Place, Script, Target, Update, Where};
 use crate::tally::{LockTally, Tally};
 use crate::time::{NEVER, Ps};
@@ -25,6 +25,17 @@ struct Outstanding {
     place: Place,
     /// Instructions begun before it.
     at: u64,
+    /// Whether the line was lost to another core: then the loads after it wait for it as well.
+    was_taken: bool,
+}
+
+/// An atomic that has begun.
+#[derive(Copy, Clone, Debug)]
+struct Atomic {
+    /// When it needs its line.
+    performs: Ps,
+    /// When it is over, where it has that by then.
+    ends: Ps,
 }
 
 /// What a worker waits for.
@@ -55,6 +66,9 @@ pub(super) struct Worker {
     pub(super) blocked: Blocked,
     pub(super) buffer: Buffer,
     loads: VecDeque<Outstanding>,
+    atomic: Option<Atomic>,
+    /// What the instructions that come next may take without the worker's time going on: they were begun beside an atomic.
+    beside: Ps,
     pub(super) tally: Tally,
     pub(super) locks: Vec<LockTally>,
     pub(super) phase: Phase,
@@ -94,6 +108,8 @@ impl Worker {
             blocked: Blocked::No,
             buffer: Buffer::default(),
             loads: VecDeque::new(),
+            atomic: None,
+            beside: 0,
             tally: Tally::default(),
             locks: vec![LockTally::default(); locks],
             phase: Phase::Idle,
@@ -146,6 +162,13 @@ impl Worker {
     pub(super) fn spend(&mut self, time: Ps, instructions: u64) {
         self.now = self.now.saturating_add(time);
         self.instructions = self.instructions.wrapping_add(instructions);
+    }
+
+    /// Straight code, which a core goes through beside an atomic that came just before.
+    pub(super) fn spend_instructions(&mut self, time: Ps, instructions: u64) {
+        let beside = time.min(self.beside);
+        self.beside -= beside;
+        self.spend(time - beside, instructions);
     }
 
     /// Bytes that it has reserved, beyond what its script takes.
@@ -240,6 +263,7 @@ impl Engine<'_> {
     }
 
     pub(super) fn block(&mut self, worker: usize, on: Blocked) -> Goes {
+        self.workers[worker].beside = 0;
         self.workers[worker].blocked = on;
         Goes::NoFurther
     }
@@ -347,6 +371,9 @@ impl Engine<'_> {
         match what {
             Do::Load(at) => {
                 let target = self.choose(worker, at);
+                if self.waits_for_loads(worker, &target) {
+                    return Done::Waits;
+                }
                 self.access(worker, target, Engine::load)
             }
             Do::Store(at) => self.buffered(worker, at, Engine::store_pass),
@@ -370,6 +397,7 @@ impl Engine<'_> {
     }
 
     fn pass_time(&mut self, worker: usize, time: Ps, instructions: u64) -> Done {
+        self.workers[worker].beside = 0;
         self.workers[worker].spend(time, instructions);
         Done::Next
     }
@@ -448,12 +476,33 @@ impl Engine<'_> {
         Some(self.hit(worker, place, false, now))
     }
 
+    /// Whether a load has to wait for one before it, of a line that another core took away: what is read ahead of it would
+    /// not count, since the line can be taken away again before it is read in order (Intel SDM vol. 3, "Memory Ordering";
+    /// cores that read ahead all the same begin again then).
+    #[inline(always)]
+    fn waits_for_loads(&mut self, worker: usize, target: &Target) -> bool {
+        let me = &self.workers[worker];
+        if me.loads.is_empty() {
+            return false;
+        }
+        let line = target.place.line;
+        let waits = me.loads.iter().any(|load| load.was_taken && load.place.line == line)
+            && me.buffer.forwards(target.place.word).is_none()
+            && !self.is_readable(me.core, target.place, me.now);
+        if waits {
+            self.block(worker, Blocked::Line(line));
+        }
+        waits
+    }
+
     /// Asks for a line, and goes on.
     fn miss_behind(&mut self, worker: usize, place: Place, want: Asked) {
         let me = &mut self.workers[worker];
         let now = me.now;
         if !me.loads.iter().any(|load| load.place.line == place.line) {
-            me.loads.push_back(Outstanding { place, at: me.instructions });
+            let held = self.lines[place.line as usize].held.get(me.core);
+            let was_taken = want == Asked::Copy && held.is_some_and(|held| held.gone == Gone::Taken);
+            me.loads.push_back(Outstanding { place, at: me.instructions, was_taken });
         }
         self.ask(worker, place, want, now);
     }
@@ -477,15 +526,15 @@ impl Engine<'_> {
     #[inline(always)]
     fn store_pass(&mut self, worker: usize, place: Place) -> Cost {
         let value = self.workers[worker].passes;
-        self.store(worker, place, value)
+        self.store(worker, place, Stored::Merging(value))
     }
 
     /// A plain store: it waits in the buffer for its line, and the worker goes on.
     #[inline(always)]
-    pub(super) fn store(&mut self, worker: usize, place: Place, value: u64) -> Cost {
+    pub(super) fn store(&mut self, worker: usize, place: Place, what: Stored) -> Cost {
         self.accesses += 1;
         self.workers[worker].tally.l1d_stores += 1;
-        self.put(worker, place, (value, false), self.prices.store);
+        self.put(worker, place, what, self.prices.store);
         Cost { time: self.prices.store, instructions: 1 }
     }
 
@@ -499,17 +548,19 @@ impl Engine<'_> {
         me.tally.l1d_loads += 1;
         me.tally.l1d_stores += 1;
         let forwarded = if me.buffer.is_empty() { None } else { me.buffer.forwards(place.word) };
-        let (value, is_unread, extra) = match forwarded {
-            Some((value, is_unread)) => (value, is_unread, 0),
+        let bumped = |value: u64| Stored::Known(value.wrapping_add(1));
+        let (what, extra) = match forwarded {
+            Some((value, false)) => (bumped(value), 0),
+            Some((value, true)) => (Stored::Unread(value.wrapping_add(1)), 0),
             None => match self.read_here(worker, place) {
-                Some(extra) => (self.values[place.word as usize], false, extra),
+                Some(extra) => (bumped(self.values[place.word as usize]), extra),
                 None => {
                     self.miss_behind(worker, place, Asked::Ownership);
-                    (0, true, 0)
+                    (Stored::Unread(1), 0)
                 }
             },
         };
-        self.put(worker, place, (value.wrapping_add(1), is_unread), self.prices.bump);
+        self.put(worker, place, what, self.prices.bump);
         Cost { time: self.prices.bump + extra, instructions: 3 }
     }
 
@@ -541,12 +592,12 @@ impl Engine<'_> {
     /// An atomic read-modify-write: the buffer drained, the line owned. What was there; `None` where it cannot be made yet.
     #[inline(always)]
     pub(super) fn modify(&mut self, worker: usize, place: Place, update: impl Fn(u64) -> u64) -> Option<u64> {
+        let atomic = match self.workers[worker].atomic {
+            Some(begun) => begun,
+            None => self.begin_atomic(worker, place)?,
+        };
         let me = &self.workers[worker];
         let (core, now) = (me.core, me.now);
-        if !me.buffer.is_empty() {
-            self.wait_for_buffer(worker, 0, Blocked::Drained);
-            return None;
-        }
         if !self.is_writable(core, place, now) {
             self.ask(worker, place, Asked::Ownership, now);
             self.block(worker, Blocked::Line(place.line));
@@ -562,8 +613,28 @@ impl Engine<'_> {
         self.commit(worker, place, update(before), now);
         let me = &mut self.workers[worker];
         let extra = me.buffer.committed_at - now;
-        me.spend(self.prices.atomic + extra, 4);
+        me.atomic = None;
+        me.beside = self.prices.atomic;
+        me.spend(atomic.ends.saturating_sub(now).max(extra), 4);
         Some(before)
+    }
+
+    /// Begins an atomic, once the buffer is drained: its line is asked for ahead. When in its time it needs that is drawn;
+    /// waiting for the line is beside that time. `None` where it cannot be gone on with now.
+    fn begin_atomic(&mut self, worker: usize, place: Place) -> Option<Atomic> {
+        let price = self.prices.atomic;
+        let me = &mut self.workers[worker];
+        if !me.buffer.is_empty() {
+            self.wait_for_buffer(worker, 0, Blocked::Drained);
+            return None;
+        }
+        let (core, now) = (me.core, me.now);
+        let atomic = Atomic { performs: now + me.chance.below(price), ends: now + price };
+        (me.atomic, me.now) = (Some(atomic), atomic.performs);
+        if !self.is_writable(core, place, now) {
+            self.ask(worker, place, Asked::Ownership, now);
+        }
+        (atomic.performs < self.horizon(core)).then_some(atomic)
     }
 
     /// A load whose value decides what comes next; `None` where the worker waits.
