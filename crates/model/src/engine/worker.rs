@@ -68,7 +68,7 @@ pub(super) struct Worker {
     loads: VecDeque<Outstanding>,
     atomic: Option<Atomic>,
     /// What the instructions that come next may take without the worker's time going on: they were begun beside an atomic.
-    beside: Ps,
+    pub(super) beside: Ps,
     pub(super) tally: Tally,
     pub(super) locks: Vec<LockTally>,
     pub(super) phase: Phase,
