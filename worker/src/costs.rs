@@ -85,6 +85,7 @@ impl Costs {
             pause_ns: ns(&mut self.pause),
             flush_ns: ns(&mut self.flush),
             instruction_ns: Some(shortest(rate, BLOCK * BLOCKS, additions)),
+            clock_ns: Some(shortest(rate, CALLS, clock_reads)),
             syscall_ns: Some(shortest(rate, CALLS, system_calls)),
             wake_ns: wake::wake_ns(segment, program, me)?,
             ..self.caches.probe(rate)
@@ -153,6 +154,13 @@ fn shortest(rate: TickRate, parts: u64, body: impl Fn()) -> f64 {
         ticks() - start
     };
     rate.ns((0..TRIES).map(one_try).min().unwrap_or(0)) / parts as f64
+}
+
+/// [`CALLS`] times the clock is read.
+fn clock_reads() {
+    for _ in 0..CALLS {
+        std::hint::black_box(ticks());
+    }
 }
 
 /// [`CALLS`] times the shortest call that the C library does not answer by itself.

@@ -300,6 +300,7 @@ mod tests {
             pause_ns: ns(40.0),
             flush_ns: ns(60.0),
             instruction_ns: ns(0.14),
+            clock_ns: ns(13.0),
             syscall_ns: ns(150.0),
             wake_ns: ns(4_000.0),
             l1_ns: ns(1.4),

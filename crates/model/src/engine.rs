@@ -133,6 +133,8 @@ struct Engine<'a> {
     scripts: &'a Scripts,
     machine: &'a Machine,
     prices: Prices,
+    /// Whether contended waits are timed, which takes two clock reads.
+    times_waits: bool,
     cores: Vec<Core>,
     /// The last levels, by cluster.
     last_levels: Vec<Cache>,
@@ -211,6 +213,7 @@ impl<'a> Engine<'a> {
             workers,
             cores,
             prices,
+            times_waits: program.timed_locks,
             chance: Chance::new(seed),
             time: 0,
             lookahead,

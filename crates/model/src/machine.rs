@@ -213,6 +213,8 @@ pub struct Costs {
     pub flush_ns: f64,
     /// An instruction of straight code.
     pub instruction_ns: f64,
+    /// A read of the clock with which contended waits are timed.
+    pub clock_ns: f64,
     /// A short system call.
     pub syscall_ns: f64,
     /// From a wake-up call to the sleeper's first instruction.

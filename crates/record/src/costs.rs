@@ -25,6 +25,8 @@ pub struct CostProbe {
     pub flush_ns: Option<f64>,
     /// An instruction of straight code in two chains that depend on nothing else.
     pub instruction_ns: Option<f64>,
+    /// A read of the clock that everything is timed with.
+    pub clock_ns: Option<f64>,
     /// The shortest system call.
     pub syscall_ns: Option<f64>,
     /// From before a wake-up call until the worker that slept on it, alone on its CPU, runs: the median. The sleeper's
@@ -43,7 +45,7 @@ pub struct CostProbe {
 impl CostProbe {
     /// The median of each figure over those that have it.
     pub fn median<'a>(probes: impl IntoIterator<Item = &'a CostProbe>) -> CostProbe {
-        let mut pooled: [Vec<f64>; 14] = Default::default();
+        let mut pooled: [Vec<f64>; 15] = Default::default();
         for probe in probes {
             let mut probe = *probe;
             probe.each().into_iter().zip(&mut pooled).for_each(|(figure, pool)| pool.extend(*figure));
@@ -64,7 +66,7 @@ impl CostProbe {
         self
     }
 
-    fn each(&mut self) -> [&mut Option<f64>; 14] {
+    fn each(&mut self) -> [&mut Option<f64>; 15] {
         [
             &mut self.load_ns,
             &mut self.store_ns,
@@ -74,6 +76,7 @@ impl CostProbe {
             &mut self.pause_ns,
             &mut self.flush_ns,
             &mut self.instruction_ns,
+            &mut self.clock_ns,
             &mut self.syscall_ns,
             &mut self.wake_ns,
             &mut self.l1_ns,

@@ -152,6 +152,9 @@ impl Engine<'_> {
         self.witness_acquisition(worker, lock, shared);
         let me = &mut self.workers[worker];
         let waited = me.wait_since.map_or(0, |since| me.now - since);
+        if me.wait_since.is_some() && self.times_waits {
+            me.spend(self.prices.clock, 1);
+        }
         let tally = &mut me.locks[lock as usize];
         tally.acquisitions += u64::from(!std::mem::take(&mut me.reads_again));
         tally.waited_ps += waited;
@@ -178,9 +181,10 @@ impl Engine<'_> {
 
     /// In the kernel: what a system call takes.
     fn calls_kernel(&mut self, worker: usize) {
+        let takes = self.prices.draw_kernel(self.prices.syscall, &mut self.chance);
         let me = &mut self.workers[worker];
         me.beside = 0;
-        me.spend(self.prices.syscall, self.prices.window);
+        me.spend(takes, self.prices.window);
     }
 
     /// The first attempt has failed; later calls change nothing.
@@ -189,6 +193,9 @@ impl Engine<'_> {
         if me.wait_since.is_none() {
             me.locks[lock as usize].contended += 1;
             me.wait_since = Some(me.now);
+            if self.times_waits {
+                me.spend(self.prices.clock, 1);
+            }
             me.deadline = timeout.map_or(NEVER, |timeout| me.now.saturating_add(timeout));
         }
     }
@@ -439,7 +446,8 @@ impl Engine<'_> {
     /// Wakes the first sleeper, which then times out no more; whether there was one.
     fn wake(&mut self, worker: usize, lock: u32) -> bool {
         let Some(sleeper) = self.sleepers[lock as usize].pop_front() else { return false };
-        let at = self.workers[worker].now.saturating_add(self.prices.wake);
+        let takes = self.prices.draw_kernel(self.prices.wake, &mut self.chance);
+        let at = self.workers[worker].now.saturating_add(takes);
         let sleeper = sleeper as usize;
         if self.workers[sleeper].phase == Phase::InKernel {
             self.workers[sleeper].phase = Phase::Handed;

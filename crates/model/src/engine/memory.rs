@@ -130,13 +130,14 @@ impl Engine<'_> {
         let line = &self.lines[l];
         let request = if others.is_empty() { 0 } else { self.request(at, self.cores[core].distance(others), l) };
         let after_transfer = (at + request).max(line.busy_until + 1);
-        // Who may write it is alone.
-        match others.first().map(|other| (other, &line.held[other])) {
-            Some((other, held)) if held.state.is_writable() => {
-                let tenure = self.prices.draw_tenure(self.cores[core].distance(Set::only(other)), &mut self.chance);
-                after_transfer.max(held.write_from.saturating_add(tenure))
+        // The core that got it last.
+        let got = |other: usize| if line.held[other].state.is_writable() { line.held[other].write_from } else { line.held[other].from };
+        match others.iter().max_by_key(|&other| got(other)) {
+            Some(last) => {
+                let tenure = self.prices.draw_tenure(self.cores[core].distance(Set::only(last)), &mut self.chance);
+                after_transfer.max(got(last).saturating_add(tenure))
             }
-            _ => after_transfer,
+            None => after_transfer,
         }
     }
 
@@ -280,8 +281,9 @@ impl Engine<'_> {
         for i in 0..self.cores[core].workers.len() {
             let worker = self.cores[core].workers[i] as usize;
             if self.workers[worker].spins_on(line) {
+                let look = self.draw_look();
                 let me = &self.workers[worker];
-                let looks = me.now.max(at).saturating_add(self.prices.pause / 2);
+                let looks = me.now.max(at).saturating_add(look);
                 if looks < me.resumes_at {
                     self.resume(worker, looks);
                 }

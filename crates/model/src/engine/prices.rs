@@ -93,6 +93,7 @@ pub(super) struct Prices {
     instruction_ns: f64,
     /// One instruction.
     pub(super) instruction: Ps,
+    pub(super) clock: Ps,
     pub(super) syscall: Ps,
     pub(super) wake: Ps,
     pub(super) second: Ps,
@@ -120,6 +121,7 @@ impl Prices {
             flush: price(costs.flush_ns),
             instruction_ns: costs.instruction_ns,
             instruction: price(costs.instruction_ns),
+            clock: price(costs.clock_ns),
             syscall: price(costs.syscall_ns),
             wake: price(costs.wake_ns),
             second: ps(caches.l2.ns),
@@ -146,6 +148,12 @@ impl Prices {
     pub(super) fn half(&self, distance: usize, way: Way) -> Ps {
         let half = &self.half[distance];
         half.least + ((half.span * u64::from(way.0)) >> 32)
+    }
+
+    /// What the kernel takes for what usually takes `usual`: from half of it to half more, all alike. No two calls go through
+    /// the same caches and branches; were they equally long, two workers could meet each other in the kernel for ever.
+    pub(super) fn draw_kernel(&self, usual: Ps, chance: &mut Chance) -> Ps {
+        usual / 2 + chance.below(usual)
     }
 
     /// A tenure.

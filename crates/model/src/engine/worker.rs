@@ -698,11 +698,16 @@ impl Engine<'_> {
         let (core, now) = (self.workers[worker].core, self.workers[worker].now);
         self.block(worker, Blocked::Spinning(line, now));
         let gives_up = if deadline == NEVER { NEVER } else { deadline.max(now + 1) };
-        let changes = self.read_ends(core, line).map(|end| now.max(end).saturating_add(self.prices.pause / 2));
+        let changes = self.read_ends(core, line).map(|end| now.max(end).saturating_add(self.draw_look()));
         let looks = gives_up.min(changes.unwrap_or(NEVER));
         if looks != NEVER {
             self.resume(worker, looks);
         }
+    }
+
+    /// From a change of a line until who spins on it looks again: up to a turn of the loop, which stood anywhere.
+    pub(super) fn draw_look(&mut self) -> Ps {
+        self.chance.below(self.prices.pause)
     }
 
     /// `flush`, which comes after the stores before it and is waited for.

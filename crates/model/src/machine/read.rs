@@ -33,6 +33,7 @@ const COSTS: &[&str] = &[
     "pause_ns",
     "flush_ns",
     "instruction_ns",
+    "clock_ns",
     "syscall_ns",
     "wake_ns",
     "store_buffer",
@@ -350,7 +351,8 @@ impl Reader {
         let mut ns = |key| self.ns(section, key);
         let (load_ns, store_ns, bump_ns, atomic_ns) = (ns("load_ns"), ns("store_ns"), ns("bump_ns"), ns("atomic_ns"));
         let (fence_ns, pause_ns, flush_ns) = (ns("fence_ns"), ns("pause_ns"), ns("flush_ns"));
-        let (instruction_ns, syscall_ns, wake_ns) = (ns("instruction_ns"), ns("syscall_ns"), ns("wake_ns"));
+        let (instruction_ns, clock_ns) = (ns("instruction_ns"), ns("clock_ns"));
+        let (syscall_ns, wake_ns) = (ns("syscall_ns"), ns("wake_ns"));
         let store_buffer = self.integer(section, "store_buffer", ENTRIES, "entries of the store buffer");
         let window = self.integer(section, "window", ENTRIES, "entries of the reorder buffer");
         Some(Costs {
@@ -362,6 +364,7 @@ impl Reader {
             pause_ns: pause_ns?,
             flush_ns: flush_ns?,
             instruction_ns: instruction_ns?,
+            clock_ns: clock_ns?,
             syscall_ns: syscall_ns?,
             wake_ns: wake_ns?,
             store_buffer: store_buffer? as u32,

@@ -85,6 +85,7 @@ impl Writer<'_> {
         self.ns("pause_ns", costs.pause_ns);
         self.ns("flush_ns", costs.flush_ns);
         self.ns("instruction_ns", costs.instruction_ns);
+        self.ns("clock_ns", costs.clock_ns);
         self.ns("syscall_ns", costs.syscall_ns);
         self.ns("wake_ns", costs.wake_ns);
         self.line("store_buffer", &costs.store_buffer.to_string());

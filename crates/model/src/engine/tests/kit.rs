@@ -23,6 +23,7 @@ pub(super) const COSTS: Costs = Costs {
     pause_ns: 10.0,
     flush_ns: 50.0,
     instruction_ns: 0.08,
+    clock_ns: 12.0,
     syscall_ns: 300.0,
     wake_ns: 5000.0,
     store_buffer: 64,
