@@ -122,9 +122,8 @@ impl Engine<'_> {
             LockKind::Mcs => self.acquire_mcs(worker, lock, words),
             LockKind::Clh => self.acquire_clh(worker, lock, words),
             LockKind::Seqlock => self.acquire_sequence(worker, lock, words, shared, timeout),
-            LockKind::PthreadPi | LockKind::PthreadRwlock => {
-                self.acquire_in_kernel(worker, lock, words, shared, timeout)
-            }
+            LockKind::PthreadPi => self.acquire_in_kernel(worker, lock, words, timeout),
+            LockKind::PthreadRwlock => self.acquire_rwlock(worker, lock, words, shared, timeout),
             _ => self.acquire_futex(worker, lock, words, timeout),
         };
         match came_to {
@@ -392,17 +391,8 @@ impl Engine<'_> {
         }
     }
 
-    /// Priority inheritance and reader-writer locks: who does not get it at once asks the kernel, or sleeps there until
-    /// it is worth another try.
-    fn acquire_in_kernel(
-        &mut self,
-        worker: usize,
-        lock: u32,
-        words: &LockWords,
-        shared: bool,
-        timeout: Option<Ps>,
-    ) -> Acquisition {
-        let is_pi = words.kind == LockKind::PthreadPi;
+    /// Priority inheritance: who does not get it at once asks the kernel, which hands it over.
+    fn acquire_in_kernel(&mut self, worker: usize, lock: u32, words: &LockWords, timeout: Option<Ps>) -> Acquisition {
         let phase = self.workers[worker].phase;
         match phase {
             Phase::Handed => return Owned,
@@ -410,14 +400,13 @@ impl Engine<'_> {
             _ => {}
         }
         let in_kernel = phase == Phase::Check;
-        let update = |value: u64| match (shared, value) {
-            (true, value) if value.is_multiple_of(READER) => value + READER,
-            (false, FREE) => HELD,
-            (_, value) if is_pi && in_kernel => value.max(SLEPT_FOR),
-            (_, value) => value,
+        let update = |value: u64| match value {
+            FREE => HELD,
+            value if in_kernel => value.max(SLEPT_FOR),
+            value => value,
         };
         let Some(before) = self.modify(worker, words.state, update) else { return self.short(worker) };
-        if before == FREE || (shared && before.is_multiple_of(READER)) {
+        if before == FREE {
             return Owned;
         }
         self.failed(worker, lock, timeout);
@@ -428,8 +417,49 @@ impl Engine<'_> {
             self.calls_kernel(worker);
             return self.goes_to(worker, Phase::Check);
         }
-        self.workers[worker].phase = if is_pi { Phase::InKernel } else { Phase::Try };
+        self.workers[worker].phase = Phase::InKernel;
         self.sleep(worker, lock)
+    }
+
+    /// A reader-writer lock that prefers nobody. Who meets a writer says so, and sleeps unless that one has gone by then;
+    /// a writer that meets readers sleeps until the last of them has gone.
+    fn acquire_rwlock(
+        &mut self,
+        worker: usize,
+        lock: u32,
+        words: &LockWords,
+        shared: bool,
+        timeout: Option<Ps>,
+    ) -> Acquisition {
+        let phase = self.workers[worker].phase;
+        if phase == Phase::Check {
+            let Some(value) = self.read(worker, words.state) else { return self.short(worker) };
+            self.workers[worker].phase = Phase::Mark;
+            let has_readers = value != FREE && value.is_multiple_of(READER);
+            let sleeps = value == SLEPT_FOR || (has_readers && !shared);
+            return if sleeps { self.sleep(worker, lock) } else { GoesOn };
+        }
+        let marks = phase == Phase::Mark;
+        let update = |value: u64| match (shared, value) {
+            (true, value) if value.is_multiple_of(READER) => value + READER,
+            (false, FREE) if marks => SLEPT_FOR,
+            (false, FREE) => HELD,
+            (_, HELD) if marks => SLEPT_FOR,
+            (_, value) => value,
+        };
+        let Some(before) = self.modify(worker, words.state, update) else { return self.short(worker) };
+        if before == FREE || (shared && before.is_multiple_of(READER)) {
+            return Owned;
+        }
+        self.failed(worker, lock, timeout);
+        if self.is_over(worker) {
+            return Jumps;
+        }
+        if !marks {
+            return self.goes_to(worker, Phase::Mark);
+        }
+        self.calls_kernel(worker);
+        self.goes_to(worker, Phase::Check)
     }
 
     fn sleep(&mut self, worker: usize, lock: u32) -> Acquisition {
@@ -576,8 +606,10 @@ impl Engine<'_> {
         let Some(before) = self.modify(worker, words.state, |value| if shared { value - READER } else { FREE }) else {
             return self.short(worker);
         };
-        let is_free = !shared || before == READER;
-        if is_free && !self.sleepers[lock as usize].is_empty() {
+        let somebody_waits = if shared { before == READER } else { before == SLEPT_FOR };
+        let sleepers = !self.sleepers[lock as usize].is_empty();
+        // The last reader looks whether anybody sleeps; a writer is told by who is about to.
+        if somebody_waits && (sleepers || !shared) {
             self.calls_kernel(worker);
             while self.wake(worker, lock) {}
         }

@@ -1,6 +1,5 @@
 //! The engine's tests: each room one question.
 
-mod dbg;
 mod growth;
 mod kit;
 mod locks;

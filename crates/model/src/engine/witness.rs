@@ -108,7 +108,6 @@ impl Engine<'_> {
     /// A worker makes a step.
     pub(super) fn witness_step(&mut self, worker: usize) {
         let me = &self.workers[worker];
-        if std::env::var_os("DBG").is_some() { println!("{:10.2} w{worker} {:?} blocked {:?} buf {}", me.now as f64/1e3, me.phase, me.blocked, me.buffer.len()); }
         let Some(witness) = &mut self.witness else { return };
         let (at, steps) = &mut witness.steps[worker];
         (*at, *steps) = (me.now, if *at == me.now { *steps + 1 } else { 0 });
