@@ -87,6 +87,7 @@ impl Costs {
             instruction_ns: Some(shortest(rate, BLOCK * BLOCKS, additions)),
             clock_ns: Some(shortest(rate, CALLS, clock_reads)),
             syscall_ns: Some(shortest(rate, CALLS, system_calls)),
+            futex_ns: Some(shortest(rate, CALLS, || wake::nobody(segment, me))),
             wake_ns: wake::wake_ns(segment, program, me)?,
             ..self.caches.probe(rate)
         })

@@ -302,6 +302,7 @@ mod tests {
             instruction_ns: ns(0.14),
             clock_ns: ns(13.0),
             syscall_ns: ns(150.0),
+            futex_ns: ns(310.0),
             wake_ns: ns(4_000.0),
             l1_ns: ns(1.4),
             l2_ns: ns(4.0),

@@ -317,7 +317,8 @@ fn costs(page: &mut Page<'_>, topology: &Topology) {
     let Some(costs) = &topology.costs else { return };
     page.heading("What operations cost, ns, medians over these CPUs");
     let CostProbe { load_ns, store_ns, bump_ns, atomic_ns, fence_ns, pause_ns, flush_ns, .. } = *costs;
-    let CostProbe { instruction_ns, clock_ns, syscall_ns, wake_ns, l1_ns, l2_ns, llc_ns, memory_ns, .. } = *costs;
+    let CostProbe { instruction_ns, clock_ns, syscall_ns, futex_ns, wake_ns, l1_ns, l2_ns, llc_ns, memory_ns, .. } =
+        *costs;
     let line = |figures: &[(&str, Option<f64>)]| {
         let parts = figures.iter().map(|(name, ns)| format!("{name}\u{a0}{}", ns.map_or(NONE.to_owned(), plain)));
         parts.collect::<Vec<_>>().join(", ")
@@ -338,6 +339,7 @@ fn costs(page: &mut Page<'_>, topology: &Topology) {
             ("instruction", instruction_ns),
             ("clock\u{a0}read", clock_ns),
             ("system\u{a0}call", syscall_ns),
+            ("futex\u{a0}call", futex_ns),
             ("waking\u{a0}a\u{a0}sleeper", wake_ns)
         ])
     ));

@@ -217,6 +217,8 @@ pub struct Costs {
     pub clock_ns: f64,
     /// A short system call.
     pub syscall_ns: f64,
+    /// A futex call that finds nobody to wake, or no reason to sleep.
+    pub futex_ns: f64,
     /// From a wake-up call to the sleeper's first instruction.
     pub wake_ns: f64,
     /// Stores that wait for their line while the core goes on.

@@ -64,6 +64,7 @@ flush_ns = 50
 instruction_ns = 0.08
 clock_ns = 12
 syscall_ns = 100
+futex_ns = 250
 wake_ns = 3_000.0
 store_buffer = 64
 window = 256
@@ -180,7 +181,7 @@ fn a_missing_or_empty_source() {
     );
     let empty = "tenure_ns = 2.0\nsource = \" \"";
     assert_refused("tenure_ns = 2.0\nsource = \"a toy\"", empty, "39:10", &["`source` is empty"]);
-    assert_refused("\"another toy\"", "7", "66:23", &["`wake_ns` is an integer", "expected text in quotes"]);
+    assert_refused("\"another toy\"", "7", "67:23", &["`wake_ns` is an integer", "expected text in quotes"]);
 }
 
 #[test]
@@ -191,7 +192,7 @@ fn an_unknown_key() {
     let parts = ["unknown key `machin` in [distance]", &known("machine")];
     assert_refused("[distance.machine]", "[distance.machin]", "46:11", &parts);
     let parts = ["unknown key `woke_ns` in `sources` of [costs]", &known("wake_ns")];
-    assert_refused("{ wake_ns =", "{ woke_ns =", "66:13", &parts);
+    assert_refused("{ wake_ns =", "{ woke_ns =", "67:13", &parts);
     let first = "kib = 32\nways = 8\n";
     assert_refused(first, &format!("{first}ns = 1.0\n"), "22:1", &["unknown key `ns` in [caches.l1]"]);
 }

@@ -29,6 +29,8 @@ pub struct CostProbe {
     pub clock_ns: Option<f64>,
     /// The shortest system call.
     pub syscall_ns: Option<f64>,
+    /// A futex call on the segment that finds nobody to wake.
+    pub futex_ns: Option<f64>,
     /// From before a wake-up call until the worker that slept on it, alone on its CPU, runs: the median. The sleeper's
     /// figure; half of the workers of a ring sleep.
     pub wake_ns: Option<f64>,
@@ -45,7 +47,7 @@ pub struct CostProbe {
 impl CostProbe {
     /// The median of each figure over those that have it.
     pub fn median<'a>(probes: impl IntoIterator<Item = &'a CostProbe>) -> CostProbe {
-        let mut pooled: [Vec<f64>; 15] = Default::default();
+        let mut pooled: [Vec<f64>; 16] = Default::default();
         for probe in probes {
             let mut probe = *probe;
             probe.each().into_iter().zip(&mut pooled).for_each(|(figure, pool)| pool.extend(*figure));
@@ -66,7 +68,7 @@ impl CostProbe {
         self
     }
 
-    fn each(&mut self) -> [&mut Option<f64>; 15] {
+    fn each(&mut self) -> [&mut Option<f64>; 16] {
         [
             &mut self.load_ns,
             &mut self.store_ns,
@@ -78,6 +80,7 @@ impl CostProbe {
             &mut self.instruction_ns,
             &mut self.clock_ns,
             &mut self.syscall_ns,
+            &mut self.futex_ns,
             &mut self.wake_ns,
             &mut self.l1_ns,
             &mut self.l2_ns,

@@ -178,9 +178,9 @@ impl Engine<'_> {
         if self.is_waiting(worker) { Waits } else { GoesOn }
     }
 
-    /// In the kernel: what a system call takes.
+    /// In the kernel: what a futex call takes.
     fn calls_kernel(&mut self, worker: usize) {
-        let takes = self.prices.draw_kernel(self.prices.syscall, &mut self.chance);
+        let takes = self.prices.draw_kernel(self.prices.futex, &mut self.chance);
         let me = &mut self.workers[worker];
         me.beside = 0;
         me.spend(takes, self.prices.window);

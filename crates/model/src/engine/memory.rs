@@ -131,7 +131,9 @@ impl Engine<'_> {
         let request = if others.is_empty() { 0 } else { self.request(at, self.cores[core].distance(others), l) };
         let after_transfer = (at + request).max(line.busy_until + 1);
         // The core that got it last.
-        let got = |other: usize| if line.held[other].state.is_writable() { line.held[other].write_from } else { line.held[other].from };
+        let got = |other: usize| {
+            if line.held[other].state.is_writable() { line.held[other].write_from } else { line.held[other].from }
+        };
         match others.iter().max_by_key(|&other| got(other)) {
             Some(last) => {
                 let tenure = self.prices.draw_tenure(self.cores[core].distance(Set::only(last)), &mut self.chance);

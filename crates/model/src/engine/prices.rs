@@ -3,7 +3,6 @@
 use crate::chance::Chance;
 use crate::machine::{Distance, Machine};
 use crate::time::{Ps, ps};
-use std::sync::LazyLock;
 
 /// One of the two ways of a fetch, the request's or the answer's: at least so long, and up to `span` longer.
 #[derive(Copy, Clone, Debug)]
@@ -49,36 +48,30 @@ impl Way {
     }
 }
 
-/// A tenure on average. When a core gives a line up has nothing to do with where its program stands: single tenures are
-/// drawn from an exponential distribution, which is what is as long to come at any time. Were all equally long, a program
-/// whose loop is shorter would lose its line at the same of its operations each time.
+/// The longest tenure. When a core gives a line up has nothing to do with where its program stands: single tenures are drawn
+/// up to this, all alike. Were all equally long, a program whose loop is shorter would lose its line at the same of its
+/// operations each time.
 #[derive(Copy, Clone, Debug)]
-struct MeanTenure(Ps);
+struct LongestTenure(Ps);
 
-impl MeanTenure {
-    /// Such that as many passes of the contended probe end in a tenure, on average, as the figure holds, where the first ends
-    /// at once, and each `bump_ns` another one: of exponential tenures of mean m, 1 / (1 - exp(-bump / m)).
-    fn of(tenure_ns: f64, bump_ns: f64) -> MeanTenure {
-        let passes = tenure_ns / bump_ns;
-        MeanTenure(if passes > 1.0 { ps(-bump_ns / (-1.0 / passes).ln_1p()) } else { 0 })
+impl LongestTenure {
+    /// Such that as many passes of the contended probe begin in a tenure, on average, as the figure holds. The first begins
+    /// with it and each a `bump_ns` after the last: over tenures up to L, which is n and a rest of them, n - n (n + 1) / 2 L
+    /// begin after the first.
+    fn of(tenure_ns: f64, bump_ns: f64) -> LongestTenure {
+        let after_first = tenure_ns / bump_ns - 1.0;
+        if after_first <= 0.0 {
+            return LongestTenure(0);
+        }
+        let n = (2.0 * after_first).floor() + 1.0;
+        LongestTenure(ps(bump_ns * n * (n + 1.0) / (2.0 * (n - after_first))))
     }
 
     #[inline(always)]
     fn draw(self, chance: &mut Chance) -> Ps {
-        (self.0 * EXPONENTIAL[chance.below(STEPS) as usize]) >> UNIT_BITS
+        chance.below(self.0)
     }
 }
-
-/// Steps of the distribution.
-const STEPS: u64 = 4_096;
-const UNIT_BITS: u32 = 16;
-
-/// The exponential distribution of mean 1, in steps that are drawn alike, in units of 2^-16.
-static EXPONENTIAL: LazyLock<Vec<u64>> = LazyLock::new(|| {
-    let steps: Vec<f64> = (0..STEPS).map(|step| -((step as f64 + 0.5) / STEPS as f64).ln()).collect();
-    let mean = steps.iter().sum::<f64>() / STEPS as f64;
-    steps.iter().map(|step| (step / mean * f64::from(1 << UNIT_BITS)).round() as u64).collect()
-});
 
 /// What everything costs. At least one picosecond each: what takes no time at all would never let time go on.
 #[derive(Debug)]
@@ -95,13 +88,14 @@ pub(super) struct Prices {
     pub(super) instruction: Ps,
     pub(super) clock: Ps,
     pub(super) syscall: Ps,
+    pub(super) futex: Ps,
     pub(super) wake: Ps,
     pub(super) second: Ps,
     pub(super) last: Ps,
     pub(super) memory: Ps,
     /// By distance.
     half: [HalfFetch; 3],
-    tenure: [MeanTenure; 3],
+    tenure: [LongestTenure; 3],
     pub(super) store_buffer: usize,
     pub(super) window: u64,
 }
@@ -123,12 +117,13 @@ impl Prices {
             instruction: price(costs.instruction_ns),
             clock: price(costs.clock_ns),
             syscall: price(costs.syscall_ns),
+            futex: price(costs.futex_ns),
             wake: price(costs.wake_ns),
             second: ps(caches.l2.ns),
             last: price(caches.llc.ns),
             memory: price(caches.memory_ns),
             half: distances.each_ref().map(HalfFetch::of),
-            tenure: distances.map(|d| MeanTenure::of(d.tenure_ns, costs.bump_ns)),
+            tenure: distances.map(|d| LongestTenure::of(d.tenure_ns, costs.bump_ns)),
             store_buffer: costs.store_buffer.max(1) as usize,
             window: u64::from(costs.window).max(1),
         }

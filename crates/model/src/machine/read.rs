@@ -35,6 +35,7 @@ const COSTS: &[&str] = &[
     "instruction_ns",
     "clock_ns",
     "syscall_ns",
+    "futex_ns",
     "wake_ns",
     "store_buffer",
     "window",
@@ -352,7 +353,7 @@ impl Reader {
         let (load_ns, store_ns, bump_ns, atomic_ns) = (ns("load_ns"), ns("store_ns"), ns("bump_ns"), ns("atomic_ns"));
         let (fence_ns, pause_ns, flush_ns) = (ns("fence_ns"), ns("pause_ns"), ns("flush_ns"));
         let (instruction_ns, clock_ns) = (ns("instruction_ns"), ns("clock_ns"));
-        let (syscall_ns, wake_ns) = (ns("syscall_ns"), ns("wake_ns"));
+        let (syscall_ns, futex_ns, wake_ns) = (ns("syscall_ns"), ns("futex_ns"), ns("wake_ns"));
         let store_buffer = self.integer(section, "store_buffer", ENTRIES, "entries of the store buffer");
         let window = self.integer(section, "window", ENTRIES, "entries of the reorder buffer");
         Some(Costs {
@@ -366,6 +367,7 @@ impl Reader {
             instruction_ns: instruction_ns?,
             clock_ns: clock_ns?,
             syscall_ns: syscall_ns?,
+            futex_ns: futex_ns?,
             wake_ns: wake_ns?,
             store_buffer: store_buffer? as u32,
             window: window? as u32,

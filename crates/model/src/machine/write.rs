@@ -87,6 +87,7 @@ impl Writer<'_> {
         self.ns("instruction_ns", costs.instruction_ns);
         self.ns("clock_ns", costs.clock_ns);
         self.ns("syscall_ns", costs.syscall_ns);
+        self.ns("futex_ns", costs.futex_ns);
         self.ns("wake_ns", costs.wake_ns);
         self.line("store_buffer", &costs.store_buffer.to_string());
         self.line("window", &costs.window.to_string());

@@ -25,6 +25,7 @@ pub(super) const COSTS: Costs = Costs {
     instruction_ns: 0.08,
     clock_ns: 12.0,
     syscall_ns: 300.0,
+    futex_ns: 300.0,
     wake_ns: 5000.0,
     store_buffer: 64,
     window: 448,
