@@ -96,14 +96,14 @@ fn futex_wait(word: &AtomicU64, value: u32) -> bool {
     unsafe { libc::syscall(libc::SYS_futex, low_half(word), libc::FUTEX_WAIT, value, &raw const limit) == 0 }
 }
 
-/// Wakes one that sleeps on the word.
-#[allow(unsafe_code)]
 /// Calls to wake who sleeps on a word on which nobody does: [`super::CALLS`] of them.
 pub(super) fn nobody(segment: &Segment, me: &WorkerProgram) {
     let [_, word] = &segment.slot(me.index.0).court.tallies;
     (0..super::CALLS).for_each(|_| futex_wake(word));
 }
 
+/// Wakes one that sleeps on the word.
+#[allow(unsafe_code)]
 fn futex_wake(word: &AtomicU64) {
     // SAFETY: the kernel uses the word's address alone.
     unsafe { libc::syscall(libc::SYS_futex, low_half(word), libc::FUTEX_WAKE, 1) };

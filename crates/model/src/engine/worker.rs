@@ -397,7 +397,9 @@ impl Engine<'_> {
     }
 
     fn pass_time(&mut self, worker: usize, time: Ps, instructions: u64) -> Done {
-        self.workers[worker].beside = 0;
+        if time > 0 {
+            self.workers[worker].beside = 0;
+        }
         self.workers[worker].spend(time, instructions);
         Done::Next
     }
