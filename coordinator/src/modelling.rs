@@ -51,11 +51,16 @@ pub(crate) fn beside(run: &mut Run, bound: &Bound, topology: &Topology) {
         if matches!(summary.kind, Kind::Control | Kind::Plain) {
             continue; // twins of an arm: the model knows no difference
         }
-        let modelled = match of_regime(&root, topology, &run.method.regimes, summary.regime) {
+        let not_modelled = |why| ModelledArm { machine: HOST.to_owned(), why: Some(why), ..ModelledArm::default() };
+        // What no machine could do comes before what this run's probes lack.
+        let machine = model::knows(program, topology)
+            .map_err(|refusal| refusal.to_string())
+            .and_then(|()| of_regime((&root, topology), &run.method.regimes, summary.regime, program));
+        let modelled = match machine {
             Ok((machine, number)) => {
                 ModelledArm { regime: Some(number), ..self::arm(program, &machine, topology, run.seed) }
             }
-            Err(why) => ModelledArm { machine: HOST.to_owned(), why: Some(why), ..ModelledArm::default() },
+            Err(why) => not_modelled(why),
         };
         for role in &mut summary.roles {
             let Some(computed) = modelled.role(&role.role) else { continue };
@@ -70,20 +75,26 @@ pub(crate) fn beside(run: &mut Run, bound: &Bound, topology: &Topology) {
 /// The machine as a regime of this run knew it; the first one where the arm has none of its own. What a regime of lone
 /// workers could not read is another's.
 fn of_regime(
-    root: &Root,
-    topology: &Topology,
+    (root, topology): (&Root, &Topology),
     regimes: &[Regime],
     wanted: Option<u32>,
+    program: &Program,
 ) -> Result<(Machine, u32), String> {
     let regime = regimes.iter().find(|regime| Some(regime.number) == wanted).or(regimes.first());
     let regime = regime.ok_or("no repetition of this run was sound, so its probes say nothing")?;
     let probed = |regime: &Regime| regime.transfer_ns.zip(regime.contended_ns);
-    let distance = probed(regime).or_else(|| regimes.iter().find_map(probed));
+    let mut distance = probed(regime).or_else(|| regimes.iter().find_map(probed));
+    let mut costs = regime.costs.or(CostProbe::median(regimes.iter().map(|regime| &regime.costs)));
+    if program.workers.len() == 1 {
+        // Nobody is there whose line it could take or whom it could wake: any figure does, and none is used.
+        costs.wake_ns = costs.wake_ns.or(costs.futex_ns);
+        distance = distance.or(costs.memory_ns.zip(costs.memory_ns));
+    }
     let figures = HostFigures {
         measured: format!("the probes of this run, regime {}", regime.number),
         // The workers of this run: however far they are from each other, this is how far the probes found them.
         distances: [distance; 3],
-        costs: regime.costs.or(CostProbe::median(regimes.iter().map(|regime| &regime.costs))),
+        costs,
         ..topology::described(root, topology)
     };
     Ok((figures.machine().map_err(|error| error.to_string())?, regime.number))

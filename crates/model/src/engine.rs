@@ -86,10 +86,18 @@ pub fn simulate(
     limits: Limits,
     seed: u64,
 ) -> Result<Modelled, Refusal> {
-    refuse_unknown(program, topology)?;
-    refuse_too_many(program, topology)?;
+    knows(program, topology)?;
     let scripts = Scripts::of(program);
     Ok(Engine::new(&scripts, program, machine, topology, seed).whole(program, limits))
+}
+
+/// Whether the model knows all that a program does, on whatever machine.
+///
+/// # Errors
+/// [`Refusal`] for what it does not know.
+pub fn knows(program: &Program, topology: &Topology) -> Result<(), Refusal> {
+    refuse_unknown(program, topology)?;
+    refuse_too_many(program, topology)
 }
 
 fn refuse_unknown(program: &Program, topology: &Topology) -> Result<(), Refusal> {

@@ -18,7 +18,7 @@ mod story;
 mod tally;
 mod time;
 
-pub use engine::{Limits, Refusal, simulate};
+pub use engine::{Limits, Refusal, knows, simulate};
 pub use machine::{
     CacheShape, Caches, CoreFacts, Costs, Distance, Distances, Geometry, HOST, HostFigures, Machine, Processor, Shape,
     Source, Unmeasured, names,
