@@ -79,13 +79,12 @@ impl Report {
 
 fn line(scored: &Scored, row: &Row) -> String {
     let Row { arm, role, measured_ns, modelled_ns, measured_ratio, modelled_ratio, off_by, .. } = row;
-    let (name, mark) = (&scored.scenario, if row.is_hit() { "" } else { " **" });
+    let (name, mark) = (&scored.scenario, if row.is_hit() { "" } else { "**" });
     let aside = if scored.half == Half::SetAside { " °" } else { "" };
     format!(
-        "| {name}{aside} | `{arm}` | {role} | {} | {} | {measured_ratio:.2} | {modelled_ratio:.2} | {mark}{off_by:.2}{} |\n",
+        "| {name}{aside} | `{arm}` | {role} | {} | {} | {measured_ratio:.2} | {modelled_ratio:.2} | {mark}{off_by:.2}{mark} |\n",
         figure(*measured_ns),
         figure(*modelled_ns),
-        mark.trim_start(),
     )
 }
 

@@ -397,10 +397,9 @@ impl Engine<'_> {
     }
 
     fn pass_time(&mut self, worker: usize, time: Ps, instructions: u64) -> Done {
-        if time > 0 {
-            self.workers[worker].beside = 0;
-        }
-        self.workers[worker].spend(time, instructions);
+        let me = &mut self.workers[worker];
+        me.beside = me.beside.saturating_sub(time);
+        me.spend(time, instructions);
         Done::Next
     }
 
