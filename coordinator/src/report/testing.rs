@@ -177,9 +177,11 @@ pub(super) fn poor() -> Run {
 pub(super) fn modelled() -> Run {
     let mut run = every_reading();
     for arm in &mut run.arms[..2] {
+        let misses = Modelled { value: 8_765_432.0, per_op: 0.4711 };
         if let Some(counter) = arm.roles[0].counters.get_mut("l1d_load_misses") {
-            counter.modelled = Some(Modelled { value: 8_765_432.0, per_op: 0.4711 });
+            counter.modelled = Some(misses.clone());
         }
+        arm.modelled = Some(modelled_arm(&misses));
     }
     run.diagnosis[0].evidence.push(Evidence {
         name: "ownership transfers per op".to_owned(),
@@ -188,6 +190,44 @@ pub(super) fn modelled() -> Run {
         source: "modelled".to_owned(),
     });
     run
+}
+
+fn modelled_arm(misses: &Modelled) -> ModelledArm {
+    let counters = || BTreeMap::from(["l1d_load_misses", "l1d_misses"].map(|name| (name.to_owned(), misses.clone())));
+    let worker = |index| ModelledWorker {
+        index,
+        role: "counter".to_owned(),
+        cpu: index,
+        ns_per_op: Some(21.734),
+        counters: counters(),
+    };
+    ModelledArm {
+        machine: "host".to_owned(),
+        regime: Some(0),
+        roles: vec![ModelledRole {
+            role: "counter".to_owned(),
+            ns_per_op: Some(21.734),
+            ops_per_second: 9.2e7,
+            counters: counters(),
+        }],
+        workers: vec![worker(0), worker(1)],
+        lines: vec![ModelledLine {
+            index: 0,
+            fields: vec!["hits[0]".to_owned(), "hits[1]".to_owned()],
+            writers: vec![0, 1],
+            readers: vec![],
+            transfers_per_op: 0.4711,
+            tenure_passes: Some(2.125),
+            owners: BTreeMap::from([(0, 0.5), (1, 0.5)]),
+            pairs: vec![ModelledPair {
+                held: "hits[0]".to_owned(),
+                wanted: "hits[1]".to_owned(),
+                to_write: true,
+                share: 0.5,
+            }],
+        }],
+        ..ModelledArm::default()
+    }
 }
 
 /// The same on an AMD processor with a PMU: generic events that count something else than their name says, some that it

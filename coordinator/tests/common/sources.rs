@@ -45,6 +45,7 @@ fn walk(value: &Value, place: &str, found: &mut Vec<String>) {
                 let place = format!("{place}.{key}");
                 match key.as_str() {
                     "counters" => counters(item, &place, found),
+                    "modelled" if is_arm(&place) => modelled_arm(item, &place, found),
                     // A figure of a counter outside `counters` could not say what it is.
                     "per_op" | "per_second" | "modelled" => found.push(place),
                     _ => walk(item, &place, found),
@@ -52,6 +53,21 @@ fn walk(value: &Value, place: &str, found: &mut Vec<String>) {
             }
         }
         _ => {}
+    }
+}
+
+/// `run.arms[0].modelled`: what a model made of an arm.
+fn is_arm(place: &str) -> bool {
+    place.strip_prefix("run.arms[").and_then(|rest| rest.split_once("].")).is_some_and(|(_, key)| key == "modelled")
+}
+
+/// All in it is modelled: nothing there may call itself measured, and it names the machine.
+fn modelled_arm(arm: &Value, place: &str, found: &mut Vec<String>) {
+    let counters = ["roles", "workers"].into_iter().flat_map(|of| all(&arm[of]));
+    let figures = counters.flat_map(|of| of["counters"].as_object().into_iter().flat_map(|counters| counters.values()));
+    let sound = figures.into_iter().all(|figure| figure.is_object() && is_modelled(figure));
+    if !sound || arm["machine"].as_str().is_none_or(str::is_empty) {
+        found.push(place.to_owned());
     }
 }
 

@@ -212,10 +212,10 @@ fn measured_and_modelled_figures_never_stand_without_their_source() {
     for width in [40, 80] {
         let page = page(&testing::modelled(), width);
         let modelled = section(&page, "Modelled: computed from the program");
-        assert_eq!(page.matches("0.471").count(), 2, "two modelled figures\n{page}");
+        assert_eq!(page.matches("0.471").count(), 4, "two modelled figures, and two of lines\n{page}");
         assert_eq!(modelled.iter().filter(|line| line.contains("0.471")).count(), 2, "both under their heading");
-        let named = modelled.iter().filter(|line| line.contains("modelled")).count();
-        assert!(named >= if width == 40 { 2 } else { 1 }, "{page}");
+        assert_eq!(section(&page, "Lines, as modelled").iter().filter(|line| line.contains("0.471")).count(), 2);
+        assert!(modelled.iter().any(|line| line.contains("modelled")), "a column says so too\n{page}");
         assert!(section(&page, "Variants, as measured").iter().any(|line| line.contains("0.0214")), "{page}");
         for line in flat(&page).split("- ").filter(|item| item.contains("transfers per op")) {
             assert!(line.starts_with("modelled: ") && line.contains("0.864"), "{line}");
@@ -243,7 +243,10 @@ fn holds(line: &str, figure: &str) -> bool {
 fn figures(run: &Run) -> [BTreeSet<String>; 2] {
     let counters = || run.arms.iter().flat_map(|arm| &arm.roles).flat_map(|role| role.counters.values());
     let measured = counters().flat_map(|c| [c.measured.per_op, c.measured.per_second]).flatten();
-    let modelled = counters().filter_map(|c| Some(c.modelled.as_ref()?.per_op));
+    let arms = || run.arms.iter().filter_map(|arm| arm.modelled.as_ref());
+    let of_roles = arms().flat_map(|arm| &arm.roles).flat_map(|role| role.counters.values()).map(|c| c.per_op);
+    let of_lines = arms().flat_map(|arm| &arm.lines).map(|line| line.transfers_per_op);
+    let modelled = counters().filter_map(|c| Some(c.modelled.as_ref()?.per_op)).chain(of_roles).chain(of_lines);
     let texts = |figures: Vec<f64>| -> BTreeSet<String> {
         figures
             .into_iter()
@@ -266,7 +269,8 @@ fn no_figure_of_a_counter_is_printed_without_its_source() {
             let page = page(&run, width);
             for section in sections(&page) {
                 let heading = section[..section.len().min(2)].join(" ");
-                let computed = heading.starts_with("Modelled: computed from the program, not measured");
+                let computed = heading.starts_with("Modelled: computed from the program and this run's probes")
+                    || heading.starts_with("Lines, as modelled");
                 for line in &section {
                     let found = |figures: &BTreeSet<String>| figures.iter().any(|figure| holds(line, figure));
                     let [measured, modelled] = [found(&measured), found(&modelled)];
@@ -286,16 +290,19 @@ fn every_figure_of_the_json_has_its_source_and_a_stray_one_is_found() {
         let json = serde_json::to_value(&run).unwrap();
         assert_eq!(sources::unsourced(&json), Vec::<String>::new());
     }
-    let strays: [fn(&mut serde_json::Value); 6] = [
+    let strays: [fn(&mut serde_json::Value); 8] = [
         |run| run["arms"][0]["per_op"] = 0.5.into(),
         |run| run["arms"][0]["roles"][0]["counters"]["cycles"]["value"] = 7.into(),
         |run| run["arms"][0]["roles"][0]["counters"]["stalled_cycles"]["measured"]["per_op"] = 0.5.into(),
         |run| run["arms"][0]["roles"][0]["counters"]["cycles"] = 83.into(),
         |run| run["diagnosis"][0]["evidence"][0]["source"] = "a guess".into(),
         |run| run["events"][0]["source"] = "".into(),
+        |run| run["arms"][0]["modelled"]["machine"] = "".into(),
+        |run| run["arms"][0]["modelled"]["roles"][0]["counters"]["l1d_misses"]["state"] = "counted".into(),
     ];
-    for stray in strays {
-        let mut json = serde_json::to_value(testing::zen()).unwrap();
+    for (nth, stray) in strays.into_iter().enumerate() {
+        let run = if nth < 6 { testing::zen() } else { testing::modelled() };
+        let mut json = serde_json::to_value(run).unwrap();
         stray(&mut json);
         assert_eq!(sources::unsourced(&json).len(), 1, "{:?}", sources::unsourced(&json));
     }
