@@ -7,7 +7,7 @@ use crate::modelling;
 use crate::report::modelled as page;
 use crate::report::style::{ColourChoice, Style};
 use crate::report::window;
-use model::Machine;
+use model::{HOST, Machine};
 use plan::{ArmKind, Bound, Topology};
 use record::{CurvePoint, LayoutRow, ModelRun, ModelRunArm, SCHEMA_VERSION};
 use scenario::Loaded;
@@ -24,7 +24,7 @@ pub(crate) fn model(options: &ModelOptions, colour: ColourChoice) -> Result<Endi
     };
     let counts = options.workers.as_deref().map(worker_counts).transpose()?.unwrap_or_default();
     let one = if let [only] = counts[..] { Some(only) } else { None };
-    let (loaded, bound) = bound(options, &shape(one), &topology, seed)?;
+    let (loaded, bound) = bound(options, &shape(one), (&machine, &topology), seed)?;
     let run = ModelRun {
         schema_version: SCHEMA_VERSION,
         tool: assemble::tool(),
@@ -54,11 +54,14 @@ pub(crate) fn model(options: &ModelOptions, colour: ColourChoice) -> Result<Endi
 fn bound(
     options: &ModelOptions,
     shape: &ShapeOptions,
-    topology: &Topology,
+    (machine, topology): (&Machine, &Topology),
     seed: u64,
 ) -> Result<(Loaded, Bound), CommandError> {
     let loaded = overrides::load_shape(&options.scenario, shape)?;
-    let refused = |error: plan::BindError| overrides::usage_or_refusal(&loaded, error);
+    let refused = |error: plan::BindError| match machine.name.as_str() {
+        HOST => overrides::usage_or_refusal(&loaded, error),
+        _ => overrides::refused_elsewhere(&loaded, &error),
+    };
     let plan = loaded.plan.clone().only(&shape.only).map_err(refused)?;
     let bound = plan::bind(&plan, topology, seed).map_err(refused)?;
     Ok((Loaded { plan, ..loaded }, bound))
@@ -77,7 +80,10 @@ fn arms(bound: &Bound, loaded: &Loaded, machine: &Machine, topology: &Topology, 
                 let layout = program.layout.placed.iter().map(LayoutRow::of).collect();
                 (modelling::arm(program, machine, topology, seed), program.layout.bytes, layout)
             }
-            Err(not) => (modelling::unplaced(machine, &not.why), 0, Vec::new()),
+            Err(not) => {
+                let why = too_many(arm.arm.case.worker_count(), machine, topology);
+                (modelling::unplaced(machine, why.as_ref().unwrap_or(&not.why)), 0, Vec::new())
+            }
         };
         ModelRunArm {
             name: arm.arm.name.clone(),
@@ -93,6 +99,18 @@ fn arms(bound: &Bound, loaded: &Loaded, machine: &Machine, topology: &Topology, 
     .collect()
 }
 
+/// More workers than the machine has CPUs. Sharing these, which a run would offer, is no way out here: the model has no
+/// scheduler.
+fn too_many(workers: u32, machine: &Machine, topology: &Topology) -> Option<String> {
+    let usable = topology.cpus.iter().filter(|cpu| cpu.usable).count();
+    (workers as usize > usable).then(|| {
+        format!(
+            "{workers} workers need a CPU each, and `{}` has {usable}: take fewer, or a larger machine",
+            machine.name
+        )
+    })
+}
+
 /// Throughput of each variant by the number of workers of the headline role.
 fn curve(
     options: &ModelOptions,
@@ -103,7 +121,7 @@ fn curve(
 ) -> Result<Vec<CurvePoint>, CommandError> {
     let mut points = Vec::new();
     for &workers in counts {
-        let (loaded, bound) = bound(options, &shape(Some(workers)), topology, seed)?;
+        let (loaded, bound) = bound(options, &shape(Some(workers)), (machine, topology), seed)?;
         for arm in
             arms(&bound, &loaded, machine, topology, seed).into_iter().filter(|arm| arm.kind == record::Kind::Variant)
         {

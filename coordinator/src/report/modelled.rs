@@ -63,6 +63,9 @@ pub(crate) fn render(run: &ModelRun, style: &Style) -> String {
 
 /// A row an arm and role. With `beside_measured`, what was measured of the headline role stands before what was modelled.
 pub(super) fn table(page: &mut Page, subjects: &[Subject<'_>], beside_measured: bool) {
+    if subjects.iter().all(|subject| subject.modelled.why.is_some()) {
+        return nothing_modelled(page, subjects);
+    }
     let several_roles = subjects.iter().any(|subject| subject.modelled.roles.len() > 1);
     let mut columns = vec![Column::words("variant")];
     columns.extend(several_roles.then(|| Column::words("role")));
@@ -83,7 +86,10 @@ pub(super) fn table(page: &mut Page, subjects: &[Subject<'_>], beside_measured: 
             let mut cells = vec![Cell::text(subject.name)];
             cells.extend(several_roles.then(|| Cell::text(&role.role)));
             cells.extend(beside_measured.then(|| measured(subject, &role.role)));
-            cells.push(Cell::text(role.ns_per_op.map_or_else(|| NONE.to_owned(), plain)));
+            cells.push(match role.ns_per_op {
+                Some(ns) => Cell::text(plain(ns)),
+                None => notes.missing(no_pass(subject.modelled, &role.role)),
+            });
             cells.extend(COUNTERS.map(|(name, ..)| Cell::text(per_op(role, name))));
             rows.push(Row { block: Some(format!("{}, {}", subject.name, role.role)), ..Row::new(cells) });
         }
@@ -93,6 +99,29 @@ pub(super) fn table(page: &mut Page, subjects: &[Subject<'_>], beside_measured: 
         "L1D miss: an access that asks beyond the first level; coherence: another core had taken the line away; \
          upgrade: the line was here, but shared. LLC miss: memory or another cluster served it.",
     );
+}
+
+/// Why there is no figure: arms of one reason together.
+fn nothing_modelled(page: &mut Page, subjects: &[Subject<'_>]) {
+    let mut arms: Vec<(&str, Vec<&str>)> = Vec::new();
+    for subject in subjects {
+        let why = subject.modelled.why.as_deref().unwrap_or_default();
+        match arms.iter_mut().find(|(known, _)| *known == why) {
+            Some((_, names)) => names.push(subject.name),
+            None => arms.push((why, vec![subject.name])),
+        }
+    }
+    for (why, names) in arms {
+        page.item(0, "", &format!("{}: not modelled: {why}", names.join(", ")));
+    }
+}
+
+/// Why a role has no time of a pass.
+fn no_pass(modelled: &ModelledArm, role: &str) -> String {
+    let idle = modelled.workers.iter().filter(|worker| worker.role == role && worker.ns_per_op.is_none());
+    let idle: Vec<u32> = idle.map(|worker| worker.index).collect();
+    let workers = if idle.len() == 1 { "worker" } else { "workers" };
+    format!("{workers} {} completed no pass in the modelled window", workers_in_words(&idle))
 }
 
 fn measured(subject: &Subject<'_>, role: &str) -> Cell {
@@ -143,9 +172,14 @@ fn sentence(line: &ModelledLine) -> String {
     if line.transfers_per_op == 0.0 {
         return text + "; stays where it is";
     }
-    text.push_str(&format!("; moves {} times a pass", plain(line.transfers_per_op)));
-    if let Some(passes) = line.tenure_passes {
-        text.push_str(&format!(", {} passes a tenure", plain(passes)));
+    let moves = match plain(line.transfers_per_op).as_str() {
+        "1" => "once".to_owned(),
+        times => format!("{times} times"),
+    };
+    text.push_str(&format!("; moves {moves} a pass"));
+    if let Some(passes) = line.tenure_passes.map(plain) {
+        let unit = if passes == "1" { "pass" } else { "passes" };
+        text.push_str(&format!(", {passes} {unit} a tenure"));
     }
     let pairs: Vec<String> = line.pairs.iter().take(MOST_PAIRS).map(pair).collect();
     if !pairs.is_empty() {

@@ -162,7 +162,6 @@ pub struct ModelRunArm {
     /// The role whose figures head the arm.
     pub headline_role: String,
     /// What the model made of it.
-    #[serde(flatten)]
     pub modelled: ModelledArm,
 }
 

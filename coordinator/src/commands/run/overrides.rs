@@ -63,13 +63,18 @@ fn events(lists: &[String]) -> Option<String> {
 
 /// `--only` is the command line's, everything else the file's. Where CPUs are refused, who limits them is told.
 pub(crate) fn usage_or_refusal(loaded: &Loaded, mut error: BindError) -> CommandError {
-    if error.path == "variant" {
-        return CommandError::Usage(format!("--only: {}; {}", error.message, error.cure));
-    }
     if error.path.rsplit('.').next() == Some("cpus") {
         error.cure = format!("{}; for this process, {}", error.cure, Machine::cpu_limits());
     }
-    loaded.source.refuse(&error).into()
+    refused_elsewhere(loaded, &error)
+}
+
+/// The same on a machine that is not this one: nobody limits its CPUs.
+pub(crate) fn refused_elsewhere(loaded: &Loaded, error: &BindError) -> CommandError {
+    if error.path == "variant" {
+        return CommandError::Usage(format!("--only: {}; {}", error.message, error.cure));
+    }
+    loaded.source.refuse(error).into()
 }
 
 /// What is counted on each CPU that some worker runs on.

@@ -144,7 +144,7 @@ impl Seating {
         };
         let Some(room) = chosen else {
             return Err(Refusal::machine(format!(
-                "role `{}` asks for `{}`, which needs {wanted} {}; this host has {most_free} free at most",
+                "role `{}` asks for `{}`, which needs {wanted} {}; the machine has {most_free} free at most",
                 role.name, rule.choice, rule.offers,
             )));
         };
@@ -173,7 +173,7 @@ impl Seating {
         let mut before = self.taken.last().map(|cpu| cpu.socket).filter(|_| role.workers == 1);
         if sockets.len() < 2 && (role.workers > 1 || before.is_some()) {
             return Err(Refusal::machine(format!(
-                "role `{}` asks for `cross-socket`, which needs usable CPUs on 2 sockets; this host has them on {}",
+                "role `{}` asks for `cross-socket`, which needs usable CPUs on 2 sockets; the machine has them on {}",
                 role.name,
                 sockets.len()
             )));

@@ -69,7 +69,7 @@ fn same_llc_takes_distinct_cores_of_one_cache() {
 fn cross_socket_alternates() {
     assert_eq!(chosen(&role(4, CrossSocket), &two_sockets()), [0, 4, 2, 6]);
     let why = why_not(&role(2, CrossSocket).0, &two_cpus());
-    assert!(why.contains("2 sockets; this host has them on 1"), "{why}");
+    assert!(why.contains("2 sockets; the machine has them on 1"), "{why}");
 }
 
 #[test]
