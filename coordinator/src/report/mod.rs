@@ -9,7 +9,7 @@ pub(crate) mod code;
 pub(crate) mod doctor;
 mod figures;
 pub(crate) mod files;
-mod hlog;
+pub(crate) mod hlog;
 pub(crate) mod lock_log;
 pub(crate) mod modelled;
 mod page;
@@ -19,7 +19,7 @@ pub(crate) mod style;
 mod table;
 pub(crate) mod terminal;
 #[cfg(test)]
-mod testing;
-mod text;
+pub(crate) mod testing;
+pub(crate) mod text;
 pub(crate) mod topology;
 pub(crate) mod window;
