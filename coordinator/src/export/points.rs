@@ -242,7 +242,7 @@ impl Series {
         tags.extend([tag("role", &seen.role), tag("worker", seen.worker), tag("block", seen.block)]);
         tags.extend(seen.regime.map(|regime| tag("regime", regime)));
         let mut row = json(seen);
-        without(&mut row, &["counters", "memory"]);
+        without(&mut row, &["counters"]);
         // An empty list of reasons would be left out, and with it that the repetition counts.
         row["counts"] = Value::Bool(seen.spoiled.is_empty());
         self.add("lab_repetition", tags.clone(), &row)?;

@@ -92,8 +92,11 @@ impl Target {
             Some("https") => return Err(TargetError::Tls(shown)),
             _ => return Err(not_url("it does not begin with http://")),
         }
-        if uri.host().is_none_or(str::is_empty) {
-            return Err(not_url("it names no host"));
+        let host = uri.host().filter(|host| !host.is_empty()).ok_or_else(|| not_url("it names no host"))?;
+        // The parser takes any number for a port, and then goes by the usual one.
+        let place = uri.authority().map_or("", |all| all.as_str().rsplit('@').next().unwrap_or_default());
+        if place != host && uri.port_u16().is_none() {
+            return Err(not_url("its port is not within 1 to 65535"));
         }
         let api = match uri.path().trim_end_matches('/') {
             path if path.ends_with("/api/v2/write") => Api::Two,
