@@ -454,13 +454,13 @@ mod tests {
 
     #[test]
     fn a_timeline_has_points_at_its_own_instants() {
-        let timeline = json!({
-            "buckets": [
-                {"worker": 0, "block": 1, "role": "victim", "start_ns": 2_000_000, "count": 12, "p99_ns": 431.5},
-                {"worker": 0, "block": 1, "role": "victim", "start_ns": 3_000_000, "count": 7, "p99_ns": null},
-            ],
-            "calls": [{"worker": 1, "block": 1, "call": "punch", "start_ns": 2_400_000.5, "end_ns": 2_409_000.5}],
-        });
+        let timeline = json!({"block": 1, "bucket_ns": 1e6, "workers": [
+            {"worker": 0, "role": "victim", "buckets": [
+                {"start_ns": 2e6, "count": 12, "p99_ns": 431.5},
+                {"start_ns": 3e6, "count": 7, "p99_ns": null},
+            ]},
+            {"worker": 1, "calls": [{"step": "punch shared", "start_ns": 2_400_000.5, "end_ns": 2_409_000.5}]},
+        ]});
         let exported = points(&saved(&testing::false_sharing(), Some(timeline))).unwrap();
         assert_eq!(exported.unread, Vec::<String>::new());
         let start = 1_795_523_696_000_000_000;
@@ -469,7 +469,7 @@ mod tests {
         assert_eq!(buckets.iter().map(|p| p.time_ns).collect::<Vec<_>>(), [start + 2_000_000, start + 3_000_000]);
         assert_eq!(field(buckets[0], "p99_ns"), Some(&Field::Float(431.5)));
         assert_eq!((field(buckets[1], "p99_ns"), field(buckets[1], "count")), (None, Some(&Field::Integer(7))));
-        let calls = find(&exported.points, "lab_timeline_calls", &[("call", "punch"), ("worker", "1")]);
+        let calls = find(&exported.points, "lab_timeline_calls", &[("step", "punch shared"), ("worker", "1")]);
         assert_eq!((calls.len(), calls[0].time_ns), (1, start + 2_400_000));
         assert_eq!(field(calls[0], "end_ns"), Some(&Field::Float(2_409_000.5)));
     }

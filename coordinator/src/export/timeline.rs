@@ -1,7 +1,7 @@
 //! The timeline of an arm as rows, read as it is written, whatever kinds of row it has.
 //!
-//! A row is an object with a time in it; a list of rows says by its key what they are. What stands around a row (the
-//! worker whose rows they are, say) holds for it too.
+//! A row is an object with a time in it; a list of rows says by its key what they are. Whose they are (which worker's,
+//! say) may stand around them. What else stands there is a row of its own, of the window's opening.
 
 use crate::export::points::Tag;
 use serde_json::{Map, Number, Value};
@@ -48,43 +48,44 @@ pub(super) fn rows(timeline: &Value) -> Rows {
     let mut found = Rows::default();
     match timeline {
         Value::Null => {}
-        Value::Object(_) | Value::Array(_) => found.read(timeline, MEASUREMENT, &Map::new()),
-        _ => found.unread.push("a timeline that is no list".to_owned()),
+        Value::Object(_) | Value::Array(_) => found.read(timeline, MEASUREMENT, &[]),
+        _ => found.leave_out("a timeline that is no list".to_owned()),
     }
     found
 }
 
 impl Rows {
-    fn read(&mut self, part: &Value, name: &str, around: &Map<String, Value>) {
+    fn read(&mut self, part: &Value, name: &str, around: &[Tag]) {
         match part {
             Value::Array(list) if list.iter().all(Value::is_object) => {
                 list.iter().for_each(|element| self.read(element, name, around));
             }
             Value::Object(own) => self.read_object(own, name, around),
-            _ => self.unread.push(format!("`{name}`, a list that does not hold rows,")),
+            _ => self.leave_out(format!("`{name}`, a list that does not hold rows,")),
         }
     }
 
-    fn read_object(&mut self, own: &Map<String, Value>, name: &str, around: &Map<String, Value>) {
-        let mut known = around.clone();
-        let (inner, scalars): (Vec<_>, Vec<_>) =
-            own.iter().partition(|(_, value)| value.is_array() || value.is_object());
-        known.extend(scalars.iter().map(|(key, value)| ((*key).clone(), (*value).clone())));
+    fn read_object(&mut self, own: &Map<String, Value>, name: &str, around: &[Tag]) {
+        let nested = |value: &Value| value.is_array() || value.is_object();
+        let mut figures: Map<String, Value> = own.clone();
+        figures.retain(|_, value| !nested(value));
+        let tags: Vec<Tag> = around.iter().cloned().chain(take_tags(&mut figures)).collect();
+        let inner: Vec<(&String, &Value)> = own.iter().filter(|(_, value)| nested(value)).collect();
         match instant_ns(own) {
-            Some(offset_ns) => {
-                let mut figures = known;
-                let tags = take_tags(&mut figures);
-                self.rows.push(Row { measurement: name.to_owned(), tags, figures, offset_ns });
-                let more = inner.iter().map(|(key, _)| format!("`{key}` of a row of `{name}`"));
-                self.unread.extend(more.filter(|what| !self.unread.contains(what)).collect::<Vec<_>>());
-            }
-            None if inner.is_empty() => {
-                let what = format!("a row of `{name}` without a time");
-                if !self.unread.contains(&what) {
-                    self.unread.push(what);
-                }
-            }
-            None => inner.iter().for_each(|(key, part)| self.read(part, &format!("{MEASUREMENT}_{key}"), &known)),
+            None if inner.is_empty() => self.leave_out(format!("a row of `{name}` without a time")),
+            None => inner.iter().for_each(|(key, part)| self.read(part, &format!("{MEASUREMENT}_{key}"), &tags)),
+            Some(_) => inner.iter().for_each(|(key, _)| self.leave_out(format!("`{key}` of a row of `{name}`"))),
+        }
+        if instant_ns(own).is_some() || !inner.is_empty() {
+            let offset_ns = instant_ns(own).unwrap_or(0);
+            self.rows.push(Row { measurement: name.to_owned(), tags, figures, offset_ns });
+        }
+    }
+
+    /// Notes it once: lists are long, and each element is like the others.
+    fn leave_out(&mut self, what: String) {
+        if !self.unread.contains(&what) {
+            self.unread.push(what);
         }
     }
 }
@@ -129,30 +130,38 @@ mod tests {
 
     #[test]
     fn rows_know_what_stands_around_them() {
-        let found = rows(&json!([{
-            "worker": 3, "role": "victim", "bucket_ns": 1_000_000,
-            "buckets": [{"start_ms": 4, "max_ns": 9}, {"start_ms": 5.5, "max_ns": 8}],
-            "calls": [{"begin_us": 7, "call": "punch", "why": "a long story"}],
-        }]));
+        let found = rows(&json!({"block": 2, "bucket_ns": 1e6, "workers": [{
+            "worker": 3, "role": "victim", "calls_left_out": 7,
+            "buckets": [{"start_ns": 4e6, "max_ns": 9.5}, {"start_ms": 5.5, "max_ns": 8.0}],
+            "calls": [{"begin_us": 7, "step": "punch shared", "why": "a long story"}],
+        }]}));
         assert!(found.unread.is_empty(), "{:?}", found.unread);
-        let seen: Vec<(&str, i64)> = found.rows.iter().map(|row| (row.measurement.as_str(), row.offset_ns)).collect();
+        let mut seen: Vec<(&str, i64)> =
+            found.rows.iter().map(|row| (row.measurement.as_str(), row.offset_ns)).collect();
+        seen.sort_unstable();
         let buckets = "lab_timeline_buckets";
-        assert_eq!(seen, [(buckets, 4_000_000), (buckets, 5_500_000), ("lab_timeline_calls", 7_000)]);
+        let whole = [("lab_timeline", 0), (buckets, 4_000_000), (buckets, 5_500_000), ("lab_timeline_calls", 7_000)];
+        assert_eq!(seen, [&whole[..], &[("lab_timeline_workers", 0)]].concat());
         let tag = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         for row in &found.rows {
-            assert!(row.tags.contains(&tag("worker", "3")) && row.tags.contains(&tag("role", "victim")), "{row:?}");
-            assert_eq!(row.figures["bucket_ns"], 1_000_000);
+            assert!(row.tags.contains(&tag("block", "2")), "{row:?}");
+            let of_all = row.measurement == "lab_timeline";
+            assert_ne!(row.tags.contains(&tag("worker", "3")) && row.tags.contains(&tag("role", "victim")), of_all);
+            assert_eq!(row.figures.contains_key("bucket_ns"), of_all, "{row:?}");
+            assert_eq!(row.figures.contains_key("calls_left_out"), row.measurement == "lab_timeline_workers");
         }
-        assert!(found.rows[2].tags.contains(&tag("call", "punch")));
-        assert_eq!(found.rows[2].figures["why"], "a long story");
+        let call = found.rows.iter().find(|row| row.measurement == "lab_timeline_calls").unwrap();
+        assert!(call.tags.contains(&tag("step", "punch shared")));
+        assert_eq!(call.figures["why"], "a long story");
     }
 
     #[test]
     fn what_is_no_row_is_said_once() {
         let found = rows(&json!({"buckets": [{"max_ns": 1}, {"max_ns": 2}], "ticks": [1, 2, 3]}));
-        assert!(found.rows.is_empty());
+        assert!(found.rows.iter().all(|row| row.figures.is_empty()));
         assert_eq!(found.unread.len(), 2, "{:?}", found.unread);
         assert!(found.unread[0].contains("`lab_timeline_buckets` without a time"));
+        assert!(found.unread[1].contains("`lab_timeline_ticks`"));
         assert_eq!(rows(&json!("none")).unread, ["a timeline that is no list"]);
         assert!(rows(&Value::Null).unread.is_empty());
         assert!(rows(&json!({"at_s": 1e300, "x": 1})).rows.is_empty());
