@@ -25,7 +25,7 @@ fn every_count_that_a_run_leaves_has_its_source() {
     let read: BTreeSet<&str> = run.observations.iter().flat_map(|o| o.counters.keys()).map(String::as_str).collect();
     assert!(!read.is_empty() && read.is_subset(&explained), "{read:?} against {explained:?}");
     rows_say_the_state(&folder.join("samples.csv"), &read);
-    the_page_says_which_it_is(&stdout(&output), &run);
+    the_page_says_its_sources(&stdout(&output), &run);
 }
 
 /// A figure stands in a row of `samples.csv` where the state beside it is one that has figures, and nowhere else.
@@ -46,10 +46,10 @@ fn rows_say_the_state(path: &std::path::Path, counters: &BTreeSet<&str>) {
     assert!(seen > 0);
 }
 
-/// Each table of counters says in its heading that it is measured, or, where a model ran, that it is modelled.
-fn the_page_says_which_it_is(page: &str, run: &Run) {
-    let is_modelled = run.arms.iter().any(|arm| arm.modelled.is_some());
-    assert_eq!(page.matches("\nModelled: computed from ").count(), usize::from(is_modelled), "{page}");
+/// Each table of counts says in its heading that they are measured, or modelled; and that where a model ran alone.
+fn the_page_says_its_sources(page: &str, run: &Run) {
+    let modelled = run.arms.iter().any(|arm| arm.modelled.is_some());
+    assert_eq!(page.contains("\nModelled: computed from the program"), modelled, "{page}");
     let counted = |name: &str| {
         let mut roles = run.arms.iter().flat_map(|arm| &arm.roles);
         roles.any(|role| role.counters.get(name).is_some_and(|c| c.measured.per_op.is_some_and(|n| n > 0.0)))
@@ -59,8 +59,8 @@ fn the_page_says_which_it_is(page: &str, run: &Run) {
     for section in &sections {
         let (heading, rest) = section.split_once('\n').unwrap_or((section, ""));
         let units = rest.lines().any(|line| line.split_whitespace().any(|word| ["/op", "/s"].contains(&word)));
-        let says_which = heading.ends_with("as measured") || heading.starts_with("Modelled: computed from ");
-        assert!(!units || says_which, "{section}");
+        let says = heading.ends_with("as measured") || heading.starts_with("Modelled: computed");
+        assert!(!units || says, "{section}");
         tables += usize::from(heading.starts_with("Counted by"));
     }
     assert!(tables > 0 || !counted("task_clock"), "what was counted is shown:\n{page}");
