@@ -8,6 +8,7 @@ mod contest;
 mod duel;
 mod evictions;
 mod locks;
+mod model;
 mod predictions;
 mod report;
 mod run_queue;
@@ -53,6 +54,23 @@ enum Command {
     /// Needs a built `coordinator`. Exit status: 0 nine in ten predictions are within a factor of 2, 1 fewer are, or
     /// something failed.
     Predictions(PredictionsArguments),
+    /// How fast the model is, and whether its memory grows with what is simulated, against its bars. Exit status: 0 all
+    /// kept, 1 one missed, or something failed.
+    Model(ModelArguments),
+}
+
+/// What `model` can be told.
+#[derive(clap::Args)]
+struct ModelArguments {
+    /// Print one JSON object in place of the tables.
+    #[arg(long)]
+    json: bool,
+    /// How often each Program is simulated.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    rounds: u32,
+    /// Simulate this alone, and print the most that was resident, KiB.
+    #[arg(long, hide = true)]
+    peak: Option<String>,
 }
 
 /// What `predictions` can be told.
@@ -157,6 +175,7 @@ fn main() -> ExitCode {
         Command::Compile => Ok(compile()),
         Command::Tracing(told) => return trace(&told),
         Command::Predictions(told) => return predict(&told),
+        Command::Model(told) => return time_model(&told),
     };
     outcome.unwrap_or_else(|error| {
         eprintln!("bench: {error}");
@@ -207,6 +226,26 @@ fn predict(told: &PredictionsArguments) -> ExitCode {
         Ok(report) => {
             println!("{}", if told.json { report.json() } else { report.markdown() });
             ExitCode::from(report.exit_status())
+        }
+        Err(error) => {
+            eprintln!("bench: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn time_model(told: &ModelArguments) -> ExitCode {
+    let timed = match &told.peak {
+        Some(order) => model::peak(order).map(|kib| (kib.to_string(), 0)),
+        None => model::measure(told.rounds).map(|report| {
+            let text = if told.json { report.json() } else { report.text() };
+            (text, report.exit_status())
+        }),
+    };
+    match timed {
+        Ok((text, status)) => {
+            println!("{text}");
+            ExitCode::from(status)
         }
         Err(error) => {
             eprintln!("bench: {error}");

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::sync::{LazyLock, mpsc};
 
 /// Two workers at a lock, each pass timed. They may share a CPU: nothing is asserted on their speed.
@@ -269,6 +269,20 @@ fn what_is_passed_on_is_what_the_run_left() {
 }
 
 #[test]
+fn a_reader_that_leaves_early_is_no_failure() {
+    let made = made();
+    for format in ["csv", "influx", "json", "hlog"] {
+        let mut command = export(made.path());
+        // A pipe that nobody reads from any more.
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let output = command.args(["--format", format]).stdout(writer).stderr(Stdio::piped()).spawn().unwrap();
+        let output = output.wait_with_output().unwrap();
+        assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(0), ""), "{format}");
+    }
+}
+
+#[test]
 fn a_run_that_is_not_there_or_not_whole_is_wrong_input() {
     let root = tempfile::tempdir().unwrap();
     let run = std::fs::read_to_string(made().path().join("run.json")).unwrap();
@@ -354,12 +368,20 @@ fn version_2_is_written_to_as_it_asks_for() {
 fn a_servers_refusal_is_shown_with_its_cure() {
     let made = made();
     let folder = made.path();
+    let lines: String = (0..10_000).map(|nth| format!("unable to parse 'line {nth}'\\n")).collect();
+    let refused = format!("{{\"error\":\"{lines}\"}}");
     let engine = "{\"error\":\"engine\\nclosed\"}";
     for (status, body, parts) in [
         (
             "HTTP/1.1 401 Unauthorized",
             "{\"error\":\"unable to parse credentials\"}\n",
             &["401 Unauthorized: unable to parse credentials", "http://USER:PASSWORD@"][..],
+        ),
+        // As version 1 answers where it refuses many lines.
+        (
+            "HTTP/1.1 400 Bad Request",
+            &refused,
+            &["400 Bad Request: {\"error\":\"unable to parse 'line 0", "server's log"],
         ),
         ("HTTP/1.1 500 Internal Server Error", engine, &["500 Internal Server Error: engine\\nclosed", "try again"]),
         ("HTTP/1.1 302 Found\r\nLocation: http://else/write", "", &["http://else/write"]),

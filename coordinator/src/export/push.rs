@@ -6,7 +6,7 @@
 use crate::report::text::escaped;
 use serde_json::Value;
 use std::fmt;
-use std::io;
+use std::io::{self, Read};
 use std::time::Duration;
 use ureq::http::Uri;
 use ureq::http::header::{AUTHORIZATION, LOCATION};
@@ -19,7 +19,7 @@ const BATCH: usize = 5_000;
 const CONNECT: Duration = Duration::from_secs(10);
 const REQUEST: Duration = Duration::from_secs(60);
 
-/// Longest answer that is read, bytes: it is a sentence.
+/// Longest part of an answer that is read, bytes: its begin says what is wrong.
 const LONGEST_ANSWER: u64 = 64 * 1024;
 
 /// Longest part of it that is shown, characters.
@@ -189,9 +189,10 @@ fn send(agent: &ureq::Agent, target: &Target, body: &str) -> Result<(), (String,
         return Ok(());
     }
     let location = response.headers().get(LOCATION).and_then(|to| to.to_str().ok()).map(escaped);
-    // An answer that breaks off still has its status.
-    let answer = response.body_mut().with_config().limit(LONGEST_ANSWER).read_to_string().unwrap_or_default();
-    let said = said(&answer);
+    // Version 1 repeats each line that it refuses. An answer that breaks off still has its status.
+    let mut answer = Vec::new();
+    let _ = response.body_mut().as_reader().take(LONGEST_ANSWER).read_to_end(&mut answer);
+    let said = said(&String::from_utf8_lossy(&answer));
     let why = match said.is_empty() {
         true => format!("the server answered {status} and nothing else"),
         false => format!("the server answered {status}: {said}"),

@@ -28,6 +28,14 @@ const TAGS: [&str; 15] = [
 /// # Errors
 /// What `out` answers.
 pub(crate) fn write(points: &[Point], out: impl Write) -> io::Result<()> {
+    table(points, out).map_err(|error| match error.into_kind() {
+        // What the system said, by which a closed pipe is told from a full disk.
+        csv::ErrorKind::Io(error) => error,
+        other => io::Error::other(format!("{other:?}")),
+    })
+}
+
+fn table(points: &[Point], out: impl Write) -> Result<(), csv::Error> {
     let columns = columns(points);
     let mut csv = csv::Writer::from_writer(out);
     let head = ["measurement", "time_ns"].into_iter().chain(columns.iter().copied()).chain(["field", "value"]);
@@ -42,7 +50,7 @@ pub(crate) fn write(points: &[Point], out: impl Write) -> io::Result<()> {
             csv.write_record(row.chain([field.as_str(), &value]))?;
         }
     }
-    csv.flush()
+    Ok(csv.flush()?)
 }
 
 /// The known tags in their order, then the others as they come.
