@@ -1,7 +1,8 @@
 //! A run as points in time: what a database of time series takes, and the rows of a tidy table.
 //!
 //! Nothing is chosen by hand: a point is an object of `run.json`, its fields are that object's figures and words under
-//! their own names, and its tags say whose they are. A key that is added to `run.json` is exported without a change here.
+//! their own names, and its tags say whose they are. A key that is added to `run.json` is exported without a change
+//! here.
 
 use crate::export::saved::Saved;
 use crate::export::timeline;

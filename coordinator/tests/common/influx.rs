@@ -72,8 +72,8 @@ impl Influx {
         assert_eq!(answer.status(), 204, "{:?}", answer.body_mut().read_to_string());
     }
 
-    /// Every point of a database. Measurements are asked for one by one: together, a field's integers would come back as
-    /// floats if it is a float in another.
+    /// Every point of a database. Measurements are asked for one by one: together, a field's integers would come back
+    /// as floats if it is a float in another.
     pub(crate) fn points(&self, database: &str) -> Points {
         let mut points = Points::new();
         let names = self.query(database, "SHOW MEASUREMENTS");
