@@ -284,6 +284,7 @@ mod tests {
             period: None,
             latency: false,
             after: plan::Nanos(0),
+            populate: vec![],
             steps: vec![],
             ops: vec![],
         };

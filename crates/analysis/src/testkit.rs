@@ -63,6 +63,7 @@ pub(crate) fn program(spots: Vec<Spot>, roles: &[&str]) -> Program {
         role_name: (*role).into(),
         cpu: CpuId(index),
         after: Nanos(0),
+        populate: vec![],
         steps: vec!["add hits[me]".into()],
         ops: Vec::new(),
     };
@@ -376,6 +377,7 @@ fn case(roles: &[&str]) -> Case {
         workers: if roles.len() == 1 { 2 } else { 1 },
         cpus: CpuChoice::Spread,
         after: Nanos(0),
+        populate: vec![],
         steps: vec![step.clone()],
     };
     Case {
