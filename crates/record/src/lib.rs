@@ -17,7 +17,7 @@ pub use costs::CostProbe;
 pub use doctor::{Check, CheckState, Doctor};
 pub use events::Events;
 pub use memory::{
-    BatchBucket, MemoryCall, MemoryObservation, MemoryTrace, Punched, Stall, Timeline, TimelineBucket, TimelineSpan,
+    BatchBucket, BatchTimes, MemoryCall, MemoryObservation, MemoryTrace, Punched, Stall, Timeline, TimelineBucket, TimelineSpan,
     WorkerTimeline,
 };
 pub use modelled::{

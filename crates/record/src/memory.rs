@@ -13,15 +13,10 @@ pub struct MemoryTrace {
     pub bucket_ticks: u64,
     /// Buckets with a batch in them, ascending.
     pub buckets: Vec<BatchBucket>,
-    /// Batches in all.
-    pub batches: u64,
-    /// How long each batch of touches took, to three digits; a stall counts once.
-    pub uncorrected: Vec<TickCount>,
-    /// The same with each stall charged to every batch that should have started meanwhile, one each
-    /// [`MemoryTrace::expected_ticks`] (HdrHistogram's correction for coordinated omission).
-    pub corrected: Vec<TickCount>,
-    /// The median batch: at this interval batches would have started.
-    pub expected_ticks: u64,
+    /// The batches from the begin of the last role's work on.
+    pub times: BatchTimes,
+    /// Those before it, in the window; `None` where all roles begin with it.
+    pub before: Option<BatchTimes>,
     /// Batches longer than [`MemoryTrace::stall_over_ticks`], in order.
     pub stalls: Vec<Stall>,
     /// Such batches that found the log full.
@@ -37,6 +32,20 @@ pub struct MemoryTrace {
     pub punched: Vec<Punched>,
     /// What recording one batch costs, its clock read included, timed before the warm-up, ticks.
     pub record_cost_ticks: f64,
+}
+
+/// How long batches took.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BatchTimes {
+    /// How many.
+    pub batches: u64,
+    /// Each as it was, to three digits: a stall counts once.
+    pub uncorrected: Vec<TickCount>,
+    /// The same with each stall charged to every batch that should have started meanwhile, one each
+    /// [`BatchTimes::expected_ticks`] (HdrHistogram's correction for coordinated omission).
+    pub corrected: Vec<TickCount>,
+    /// The median batch: at this interval batches would have started.
+    pub expected_ticks: u64,
 }
 
 /// The batches that ended in one stretch of a window.
@@ -90,9 +99,9 @@ pub struct Punched {
 /// One worker's memory steps in one repetition: the trace in nanoseconds. Times are nanoseconds after the window opened.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MemoryObservation {
-    /// Batches of touches in the window.
+    /// Batches of touches from the begin of the last role's work on.
     pub batches: u64,
-    /// Of these, stalls: longer than four medians of the warm-up.
+    /// Stalls in the whole window: batches longer than four medians of the warm-up.
     pub stalls: u64,
     /// From when on a batch is a stall; `None` where the warm-up could not say.
     pub stall_over_ns: Option<f64>,
@@ -108,10 +117,13 @@ pub struct MemoryObservation {
     pub log_lost: u64,
     /// What recording one batch cost.
     pub record_ns: f64,
-    /// Each batch as it was. In memory only, as all that follows.
+    /// Each batch as it was, from the begin of the last role's work on. In memory only, as all that follows.
     #[serde(skip)]
     pub uncorrected: Vec<WaitCount>,
-    /// Each stall charged to every batch that should have started meanwhile.
+    /// Those before it, where it comes later than the window.
+    #[serde(skip)]
+    pub before: Vec<WaitCount>,
+    /// Of [`MemoryObservation::uncorrected`], each stall charged to every batch that should have started meanwhile.
     #[serde(skip)]
     pub corrected: Vec<WaitCount>,
     /// The batches through the window.

@@ -373,12 +373,16 @@ pub struct RoleSummary {
     /// `service_ns` with HdrHistogram's correction for coordinated omission, its expected interval the role's period.
     #[serde(default)]
     pub service_corrected_ns: Option<Percentiles>,
-    /// Time of a batch of its `touch` steps, as it was; `None` where its loop has none.
+    /// Time of a batch of its `touch` steps, as it was, from the begin of the last role's work on; `None` where its loop
+    /// has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub batch_ns: Option<Percentiles>,
     /// The same with each stall charged to every batch that should have started meanwhile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub batch_corrected_ns: Option<Percentiles>,
+    /// The batches before that, as they were; `None` where all roles begin with the window.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batch_before_ns: Option<Percentiles>,
     /// Counters by glossary name, summed over its workers and repetitions of the headline regime.
     pub counters: BTreeMap<String, CounterSummary>,
 }

@@ -7,7 +7,7 @@
 use crate::latency;
 use crate::recorder::touched;
 use hdrhistogram::Histogram;
-use record::{BatchBucket, MemoryTrace, Stall};
+use record::{BatchBucket, BatchTimes, MemoryTrace, Stall};
 
 /// Length of a bucket.
 const BUCKET_NS: u64 = 1_000_000;
@@ -34,6 +34,8 @@ pub(super) struct Batches {
     bucket_ticks: u64,
     /// The window, once it is known to be open.
     window: Option<(u64, u64)>,
+    /// When the role that begins last begins.
+    together: u64,
     /// The present bucket's number and end.
     bucket: usize,
     bucket_end: u64,
@@ -41,7 +43,9 @@ pub(super) struct Batches {
     counts: Vec<u32>,
     /// Shortest and longest of each bucket.
     extremes: Vec<(u64, u64)>,
+    /// From then on, and before.
     whole: Histogram<u64>,
+    before: Histogram<u64>,
     warm_up: Histogram<u64>,
     stall_over: u64,
     stalls: Vec<Stall>,
@@ -72,7 +76,9 @@ impl Batches {
             bucket_end: 0,
             counts,
             extremes,
+            together: 0,
             whole: histogram(DIGITS, LONGEST_TICKS),
+            before: histogram(DIGITS, LONGEST_TICKS),
             warm_up: histogram(2, LONGEST_TICKS),
             stall_over: u64::MAX,
             stalls: touched(if any { STALL_ENTRIES } else { 0 }, Stall { start_ticks: 1, end_ticks: 1 }),
@@ -87,12 +93,13 @@ impl Batches {
         self.warm_up.saturating_record(end.saturating_sub(start).max(1));
     }
 
-    /// The window is open, from and to these ticks: what is noted from now on counts.
-    pub(super) fn open(&mut self, open: u64, close: u64) {
+    /// The window is open, from and to these ticks, and the last role begins at `together`: what is noted from now on
+    /// counts.
+    pub(super) fn open(&mut self, open: u64, together: u64, close: u64) {
         if self.warm_up.len() >= LEAST_WARM_UP {
             self.stall_over = STALL_MEDIANS * self.warm_up.value_at_quantile(0.5);
         }
-        self.window = Some((open, close));
+        (self.window, self.together) = (Some((open, close)), together);
         (self.bucket, self.bucket_end) = (0, (open + self.bucket_ticks).min(close));
     }
 
@@ -114,7 +121,8 @@ impl Batches {
             *count = count.saturating_add(1);
             (*least, *most) = ((*least).min(length), (*most).max(length));
         }
-        self.whole.saturating_record(length);
+        let times = if start >= self.together { &mut self.whole } else { &mut self.before };
+        times.saturating_record(length);
         if length > self.stall_over {
             self.note_stall(Stall { start_ticks: start, end_ticks: end });
         }
@@ -142,6 +150,7 @@ impl Batches {
         self.counts.fill(0);
         self.extremes.fill((u64::MAX, 0));
         self.whole.reset();
+        self.before.reset();
         self.warm_up.reset();
         self.stalls.clear();
         (self.window, self.bucket, self.bucket_end) = (None, 0, 0);
@@ -152,19 +161,27 @@ impl Batches {
     pub(super) fn into_trace(self) -> MemoryTrace {
         let buckets = self.counts.chunks_exact(BINS).zip(&self.extremes).zip(0..);
         let buckets = buckets.filter_map(|((counts, extremes), number)| bucket(number, counts, *extremes)).collect();
-        let expected_ticks = self.whole.value_at_quantile(0.5);
+        let all_at_once = self.window.is_none_or(|(open, _)| self.together <= open);
         MemoryTrace {
             bucket_ticks: self.bucket_ticks,
             buckets,
-            batches: self.whole.len(),
-            uncorrected: latency::counts(&self.whole),
-            corrected: latency::counts(&self.whole.clone_correct(expected_ticks)),
-            expected_ticks,
+            times: times(&self.whole),
+            before: (!all_at_once).then(|| times(&self.before)),
             stalls: self.stalls,
             stalls_lost: self.stalls_lost,
             stall_over_ticks: (self.stall_over < u64::MAX).then_some(self.stall_over),
             ..MemoryTrace::default()
         }
+    }
+}
+
+fn times(of: &Histogram<u64>) -> BatchTimes {
+    let expected_ticks = of.value_at_quantile(0.5);
+    BatchTimes {
+        batches: of.len(),
+        uncorrected: latency::counts(of),
+        corrected: latency::counts(&of.clone_correct(expected_ticks)),
+        expected_ticks,
     }
 }
 
@@ -208,7 +225,7 @@ mod tests {
     fn opened() -> Batches {
         let mut batches = Batches::new(true, 10 * MS, |ns| ns);
         (0..1_000).for_each(|_| batches.warm_up(0, 100));
-        batches.open(OPEN, OPEN + 10 * MS);
+        batches.open(OPEN, OPEN + 2 * MS, OPEN + 10 * MS);
         batches
     }
 
@@ -242,7 +259,9 @@ mod tests {
         assert_eq!(seen, [(0, 100, 100, 900), (3, 1, 50, 50), (9, 1, 3_000_000, 3_000_000)]);
         let first = &noted.buckets[0];
         assert!(first.p50_ticks.abs_diff(100) <= 3 && first.p99_ticks.abs_diff(100) <= 3, "{first:?}");
-        assert_eq!((noted.batches, noted.bucket_ticks, noted.expected_ticks), (102, MS, 100));
+        let before = noted.before.unwrap();
+        assert_eq!((before.batches, before.expected_ticks), (100, 100));
+        assert_eq!((noted.times.batches, noted.bucket_ticks), (2, MS));
         let over: Vec<_> = noted.stalls.iter().map(|stall| stall.end_ticks - stall.start_ticks).collect();
         assert_eq!((noted.stall_over_ticks, over), (Some(400), vec![900, 3_000_000]));
     }
@@ -251,9 +270,10 @@ mod tests {
     #[test]
     fn a_stall_is_charged_to_every_batch_that_should_have_started_meanwhile() {
         let mut batches = opened();
-        (1..=1_000).for_each(|nth| batches.note(OPEN + nth * 100, OPEN + nth * 100 + 100));
-        batches.note(OPEN + 200_000, OPEN + 300_000);
-        let noted = batches.into_trace();
+        let start = OPEN + 2 * MS;
+        (1..=1_000).for_each(|nth| batches.note(start + nth * 100, start + nth * 100 + 100));
+        batches.note(start + 200_000, start + 300_000);
+        let noted = batches.into_trace().times;
         let sum = |counts: &[TickCount]| counts.iter().map(|c| c.count).sum::<u64>();
         assert_eq!(sum(&noted.uncorrected), 1_001);
         let corrected = sum(&noted.corrected);
@@ -284,10 +304,11 @@ mod tests {
         batches.clear();
         assert!(!batches.is_open());
         batches.warm_up(0, 100);
-        batches.open(OPEN, OPEN + 10 * MS);
+        batches.open(OPEN, OPEN, OPEN + 10 * MS);
         batches.note(OPEN, OPEN + 5_000_000);
         let noted = batches.into_trace();
-        assert_eq!((noted.batches, noted.stalls.len(), noted.stall_over_ticks), (1, 0, None));
+        assert_eq!((noted.times.batches, noted.stalls.len(), noted.stall_over_ticks), (1, 0, None));
+        assert_eq!(noted.before, None);
         assert_eq!(noted.buckets.len(), 1);
     }
 }

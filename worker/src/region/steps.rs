@@ -91,7 +91,7 @@ impl Paging {
         const SERIES: u64 = 8;
         const BATCHES: u64 = 256;
         let start = ticks();
-        self.batches.open(start, u64::MAX);
+        self.batches.open(start, start, u64::MAX);
         let mut series = || {
             let start = ticks();
             let mut begin = start;
@@ -243,7 +243,7 @@ fn note_batch(batches: &mut Batches, context: &Context<'_>, begin: u64, end: u64
     let recorder = &context.recorder;
     if recorder.inside() {
         if !batches.is_open() {
-            batches.open(recorder.open_ticks(), recorder.close_ticks());
+            batches.open(recorder.open_ticks(), recorder.together_ticks(), recorder.close_ticks());
         }
         batches.note(begin, end);
     } else if recorder.close_ticks() == 0 {
