@@ -158,6 +158,7 @@ pub(crate) fn steady_trace(worker: u32, ns_per_op: f64, clock: TickRate) -> Trac
         core_loop_after_ticks: ticks(1000.0),
         noted_ticks: Some(ticks(125e6)),
         counters: Default::default(),
+        memory: None,
         locks: Vec::new(),
         stuck_in_step: None,
     }

@@ -117,6 +117,8 @@ pub struct MemoryObservation {
     pub log_lost: u64,
     /// What recording one batch cost.
     pub record_ns: f64,
+    /// Length of a bucket of the timeline.
+    pub bucket_ns: f64,
     /// Each batch as it was, from the begin of the last role's work on. In memory only, as all that follows.
     #[serde(skip)]
     pub uncorrected: Vec<WaitCount>,
