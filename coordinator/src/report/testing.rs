@@ -464,7 +464,6 @@ fn arm(name: &str, kind: Kind, bytes: u64, ns: Interval, ratio_to_best: Option<I
             per_op: None,
             per_second: None,
         },
-        timeline: None,
         modelled: None,
     };
     let processor_s = COUNTERS.iter().filter(|(_, by)| *by == CountedBy::Processor);
