@@ -20,9 +20,10 @@ fn lack(program: &Program, free: Option<u64>, transparent: &Setting<String>) -> 
     if needed > free.unwrap_or(0) {
         let has = free.map_or("says of none".to_owned(), |free| format!("has {free} free"));
         return Some(format!(
-            "its regions need {needed} huge pages of 2 MiB, and this host {has} ({FREE_HUGE_PAGES}); as root, `sysctl \
+            "its regions need {needed} huge page{s} of 2 MiB, and this host {has} ({FREE_HUGE_PAGES}); as root, `sysctl \
              vm.nr_hugepages={}` sets so many apart",
-            needed.next_power_of_two()
+            needed.next_power_of_two(),
+            s = if needed == 1 { "" } else { "s" },
         ));
     }
     let given = !matches!(transparent, Setting::Absent) && *transparent != Setting::Is("never".to_owned());
