@@ -109,7 +109,7 @@ fn odd() -> (tempfile::TempDir, Run) {
         {"worker": 0, "role": "counter", "buckets": [
             {"start_ns": 0.0, "count": 12, "min_ns": 300.5, "p50_ns": 310.0, "p99_ns": 431.5, "max_ns": 500.0},
             {"start_ns": 1e6, "count": 9, "min_ns": 301.5, "p50_ns": 311.0, "p99_ns": 9431.5, "max_ns": 9500.0},
-        ]},
+        ], "stalls": [{"step": "touch shared", "start_ns": 1_000_900.5, "end_ns": 1_010_400.5}]},
         {"worker": 1, "role": "counter", "calls": [
             {"step": "punch shared 16KiB, all=x", "start_ns": 1_000_200.25, "end_ns": 1_009_200.25},
         ]},
