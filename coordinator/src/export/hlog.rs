@@ -149,11 +149,7 @@ mod tests {
     #[test]
     fn a_sound_log_is_passed_on_as_it_is_and_a_damaged_one_is_not() {
         let root = tempfile::tempdir().unwrap();
-<<<<<<< HEAD
-        let folder = files::write(&run(), crate::report::logs::Logs::default(), root.path(), "s").unwrap();
-=======
         let folder = files::write(&run(), Default::default(), root.path(), "s").unwrap();
->>>>>>> main
         let saved = Saved::read(&folder).unwrap();
         let path = folder.join(FILE);
         let sound = fs::read(&path).unwrap();
