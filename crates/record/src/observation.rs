@@ -33,8 +33,8 @@ pub struct Observation {
     pub blocked_ns: f64,
     /// Length of the whole window as the worker saw it: what counters divide by.
     pub window_ns: f64,
-    /// Length of warm-up and window together, as noted around them: what counters whose
-    /// [scope](plan::event::Scope::spans_warm_up) spans both divide by. `None` where it was not noted.
+    /// Length of warm-up and window together, as noted around them: what counters that
+    /// [span both](plan::event::spans_warm_up) divide by. `None` where it was not noted.
     #[serde(default)]
     pub noted_ns: Option<f64>,
     /// Nanoseconds a pass: the median of the kept slices; `None` with no kept slice that holds a pass.

@@ -398,7 +398,7 @@ pub struct Measured {
     /// the worst state of them all.
     #[serde(flatten)]
     pub reading: Reading,
-    /// Events a pass; of what [spans the warm-up](plan::event::Scope::spans_warm_up), the window's part by time.
+    /// Events a pass; of what [spans the warm-up](plan::event::spans_warm_up), the window's part by time.
     pub per_op: Option<f64>,
     /// Events a second of the stretch that is counted, over the role's workers.
     pub per_second: Option<f64>,
