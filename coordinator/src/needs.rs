@@ -97,7 +97,7 @@ fn open_files(root: &Root, Crowd { processes, threads }: Crowd, orders: &[Orders
 fn counted(orders: &Orders) -> impl Iterator<Item = &Event> {
     orders.orders.iter().filter_map(|order| match order {
         Order::Count(event) => Some(event),
-        Order::Refused { .. } => None,
+        Order::Refused { .. } | Order::Shootdowns | Order::Log(_) => None,
     })
 }
 

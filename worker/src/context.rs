@@ -175,6 +175,7 @@ impl<'s> Context<'s> {
             core_loop_before_ticks: before.core_loop_ticks,
             core_loop_after_ticks: after.core_loop_ticks,
             counters: recorded.counters,
+            kernel: recorded.kernel,
             latency: self.latency.map(Latency::into_trace),
             locks,
             stuck_in_step: self.gave_up_in.filter(|_| recorded.passes == 0),

@@ -5,6 +5,7 @@
 mod costs;
 mod doctor;
 mod events;
+mod kernel_log;
 mod modelled;
 mod observation;
 mod reading;
@@ -15,6 +16,7 @@ mod trace;
 pub use costs::CostProbe;
 pub use doctor::{Check, CheckState, Doctor};
 pub use events::Events;
+pub use kernel_log::{FlushReason, KernelEvent, KernelEventKind, KernelTrace};
 pub use modelled::{
     CurvePoint, ModelRun, ModelRunArm, ModelledArm, ModelledLine, ModelledLock, ModelledMachine, ModelledPair,
     ModelledRole, ModelledWorker,

@@ -4,6 +4,7 @@
 //! length. Nothing here is masked: which slices count is for `analysis` to say, which sees all workers.
 
 use crate::costs::CostProbe;
+use crate::kernel_log::KernelTrace;
 use crate::reading::Reading;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -73,6 +74,8 @@ pub struct Trace {
     pub noted_ticks: Option<u64>,
     /// What the worker's counters said about its window.
     pub counters: CounterReadings,
+    /// What the kernel did to its translations; `None` in a run without memory steps.
+    pub kernel: Option<KernelTrace>,
     /// Latencies of its passes; `None` where its role does not ask for them.
     pub latency: Option<LatencyTrace>,
     /// One entry a lock of the Program that the worker uses, by index.
