@@ -15,7 +15,7 @@ use std::ffi::CString;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::time::{Duration, Instant};
-use worker::{Arguments, LIFE_FD, PROGRAM_FD, READY_FD, REPORT_FD};
+use worker::{Arguments, HUGE_REGIONS_FD, LIFE_FD, PROGRAM_FD, READY_FD, REGIONS_FD, REPORT_FD};
 
 /// This executable, even if its file was replaced meanwhile.
 const THIS_EXECUTABLE: &str = "/proc/self/exe";
@@ -145,12 +145,15 @@ fn start(number: usize, provision: &Provision, environment: &[CString]) -> Resul
         .collect::<Result<_, _>>()?;
     let mut actions = PosixSpawnFileActions::init()?;
     actions.add_open(0, NO_INPUT, nix::fcntl::OFlag::O_RDONLY, nix::sys::stat::Mode::empty())?;
-    for (fd, number) in [
+    let always = [
         (provision.program_fd.as_fd(), PROGRAM_FD),
         (provision.reports[number].as_fd(), REPORT_FD),
         (provision.ready_write.as_fd(), READY_FD),
         (provision.life_read.as_fd(), LIFE_FD),
-    ] {
+    ];
+    let regions = provision.regions.iter().zip([REGIONS_FD, HUGE_REGIONS_FD]);
+    let regions = regions.filter_map(|(fd, number)| Some((fd.as_ref()?.as_fd(), number)));
+    for (fd, number) in always.into_iter().chain(regions) {
         actions.add_dup2(fd.as_raw_fd(), number)?;
     }
     let mut attributes = PosixSpawnAttr::init()?;
@@ -284,6 +287,7 @@ mod tests {
             period: None,
             latency: false,
             after: plan::Nanos(0),
+            populate: vec![],
             steps: vec![],
             ops: vec![],
         };

@@ -14,6 +14,7 @@ mod launch;
 mod machine;
 mod modelling;
 mod needs;
+mod pages;
 mod provision;
 mod repetition;
 mod report;

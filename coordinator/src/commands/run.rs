@@ -15,6 +15,7 @@ use crate::hold::Hold;
 use crate::machine::Machine;
 use crate::modelling;
 use crate::needs;
+use crate::pages;
 use crate::report::files;
 use crate::report::lock_log::LockLog;
 use crate::report::progress::{Progress, ProgressMode};
@@ -23,6 +24,7 @@ use crate::report::window;
 use crate::signals::Signals;
 use assemble::Origin;
 use counters::Held;
+use host::Root;
 use plan::Bound;
 use std::io::{IsTerminal, Write};
 use std::time::{Instant, SystemTime};
@@ -34,7 +36,8 @@ pub(crate) fn run(options: &RunOptions, colour: ColourChoice) -> Result<Ending, 
     let seed = options.seed.unwrap_or_else(|| u64::from(rand::random::<u32>()));
     let refused = |error: plan::BindError| overrides::usage_or_refusal(&loaded, error);
     let plan = loaded.plan.clone().only(&options.shape.only).map_err(refused)?;
-    let bound = plan::bind(&plan, &machine.topology, seed).map_err(refused)?;
+    let mut bound = plan::bind(&plan, &machine.topology, seed).map_err(refused)?;
+    pages::withdraw_unpaged(&mut bound, &Root::system());
     if needs::unplaced(&bound).is_some() {
         say(&nothing_to_run(&bound));
         return Ok(Ending::HostCannot);

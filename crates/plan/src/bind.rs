@@ -5,6 +5,7 @@ mod cpus;
 mod dying;
 mod elements;
 mod locking;
+mod mapping;
 mod memory;
 mod ops;
 #[cfg(test)]
@@ -111,6 +112,7 @@ fn program(arm: &Arm, headline_role: usize, topology: &Topology, seed: u64) -> R
     count_workers(case)?;
     locking::check(arm)?;
     dying::check(case, headline_role)?;
+    mapping::check(case)?;
     let layout = memory::lay_out(arm)?;
     let memory = Memory::of(case, &layout);
     let cpus = cpus::choose(case, topology)?;
@@ -137,7 +139,7 @@ fn program(arm: &Arm, headline_role: usize, topology: &Topology, seed: u64) -> R
         window: arm.window,
         warm_up: arm.warm_up,
         area_bytes,
-        regions: case.regions.clone(),
+        regions: (0..copies).flat_map(|_| case.regions.iter().cloned()).collect(),
         locks: (0..copies).flat_map(|copy| memory.locks(case, copy)).collect::<Vec<PlacedLock>>(),
         shares_cpu: shares_cpu(&workers),
         workers,
@@ -217,6 +219,7 @@ fn worker(case: &Case, memory: &Memory, seat: Seat, home: Home) -> Result<Worker
         role_name: role.name.clone(),
         cpu: home.cpu,
         after: role.after,
+        populate: role.populate.iter().map(|region| ops::region(case, *region, home.copy)).collect(),
         steps: role.steps.iter().map(|step| step.text.clone()).collect(),
         ops: ops::of_worker(case, memory, seat, home.copy)?,
     })

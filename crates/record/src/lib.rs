@@ -6,6 +6,7 @@ mod costs;
 mod doctor;
 mod events;
 mod kernel_log;
+mod memory;
 mod modelled;
 mod observation;
 mod reading;
@@ -17,6 +18,10 @@ pub use costs::CostProbe;
 pub use doctor::{Check, CheckState, Doctor};
 pub use events::Events;
 pub use kernel_log::{FlushReason, KernelEvent, KernelEventKind, KernelTrace};
+pub use memory::{
+    BatchBucket, BatchTimes, MemoryCall, MemoryObservation, MemoryTrace, Punched, Stall, Timeline, TimelineBucket, TimelineSpan,
+    WorkerTimeline,
+};
 pub use modelled::{
     CurvePoint, ModelRun, ModelRunArm, ModelledArm, ModelledLine, ModelledLock, ModelledMachine, ModelledPair,
     ModelledRole, ModelledWorker,

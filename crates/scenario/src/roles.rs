@@ -1,7 +1,7 @@
 //! `[[role]]`: who runs, and where.
 
 use crate::context::Context;
-use crate::document::{Node, Table, Value};
+use crate::document::{Node, Table, Value, quoted};
 use crate::outline::name_of;
 use crate::refusal::Problem;
 use crate::{loops, quantity, read, schema, words};
@@ -61,8 +61,9 @@ pub(crate) fn read(context: &mut Context, root: &Table, declared: &Declared<'_>,
         let period = period(context, table, &name, (after, window));
         let latency = latency(context, table, period.is_some());
         let threads = threads(context, table, &name, *count);
+        let populate = populate(context, table, declared.regions);
         let steps = loops::read(context, node, table, &memory, (after, window));
-        roles.push(Role { name, workers: *count, threads, cpus, period, latency, after, steps });
+        roles.push(Role { name, workers: *count, threads, cpus, period, latency, after, populate, steps });
     }
     loops::endless_waits(context, root, declared.fields, &roles);
     roles
@@ -161,6 +162,37 @@ fn after(context: &mut Context, table: &Table, role: &str, window: Nanos) -> Nan
             .cure(cure),
     );
     Nanos(0)
+}
+
+/// The regions that each worker touches whole before the warm-up.
+fn populate(context: &mut Context, table: &Table, regions: &[Region]) -> Vec<u32> {
+    let Some(node) = table.get("populate") else { return Vec::new() };
+    let Some(nodes) = node.array() else {
+        read::wrong_type(context, node, "populate", "a list of regions", "[\"heap\"]");
+        return Vec::new();
+    };
+    let names: Vec<&str> = regions.iter().map(|region| region.name.as_str()).collect();
+    let mut found = Vec::new();
+    for node in nodes {
+        let Some(name) = read::string(context, node, "populate", "a region's name", "[\"heap\"]") else { continue };
+        match names.iter().position(|known| *known == name) {
+            Some(index) if found.contains(&(index as u32)) => {
+                let problem = Problem::at(&node.place, format!("{} is named twice", quoted(name)));
+                context.refuse(problem.label("it is touched already").cure("name each region once"));
+            }
+            Some(index) => found.push(index as u32),
+            None => {
+                let problem = Problem::at(&node.place, format!("no region is named {}", quoted(name)));
+                let problem = match words::nearest(name, &names) {
+                    Some(near) => problem.label(format!("did you mean `{near}`?")),
+                    None => problem.label("not declared"),
+                };
+                let cure = format!("the regions are {}; declare one with [region.NAME]", words::listed(&names));
+                context.refuse(problem.cure(cure));
+            }
+        }
+    }
+    found
 }
 
 fn cpus(context: &mut Context, node: &Node) -> Option<CpuChoice> {
