@@ -255,10 +255,7 @@ fn named(names: &[&str]) -> String {
 
 fn memory_log_full(view: &View) -> Option<Warning> {
     let lost: u64 = view.observations.iter().filter_map(|o| o.memory.as_ref()).map(|memory| memory.log_lost).sum();
-    let text = format!(
-        "{} found a full log: the timeline lacks them, and no count does",
-        count(lost as usize, "call or stalled batch")
-    );
+    let text = format!("{lost} calls and stalled batches found their log full: counted, but no timeline has them");
     (lost > 0).then(|| warning("memory_log_full", text, "use a shorter `window`, or larger chunks"))?
 }
 
