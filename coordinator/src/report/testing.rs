@@ -464,7 +464,6 @@ fn arm(name: &str, kind: Kind, bytes: u64, ns: Interval, ratio_to_best: Option<I
             per_op: None,
             per_second: None,
         },
-        timeline: None,
         modelled: None,
     };
     let processor_s = COUNTERS.iter().filter(|(_, by)| *by == CountedBy::Processor);
@@ -493,6 +492,7 @@ fn arm(name: &str, kind: Kind, bytes: u64, ns: Interval, ratio_to_best: Option<I
         regime: Some(0),
         regime_transfer_ns: Some(57.3),
         timeline: None,
+        stacks: Vec::new(),
         modelled: None,
         repetitions: RepetitionCount { kept: 10, spoiled: 0, other_regime: 0 },
         lost_share: if name == "packed" { 0.031 } else { 0.0021 },

@@ -322,7 +322,7 @@ mod tests {
             o.locks.push(lock);
         };
         assert_eq!(ids(full), ["wait_log_full"]);
-        let lost = |o: &mut Observation| o.memory = Some(MemoryObservation { log_lost: 1, ..Default::default() });
+        let lost = |o: &mut Observation| o.memory = Some(record::MemoryObservation { log_lost: 1, ..Default::default() });
         assert_eq!(ids(lost), ["memory_log_full"]);
     }
 

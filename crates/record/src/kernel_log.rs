@@ -2,6 +2,7 @@
 
 use crate::reading::Reading;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// The log of one worker's window. It is kept in memory of a fixed size: events that found it full are counted and nothing
 /// more is known of them.
@@ -92,4 +93,50 @@ impl FlushReason {
             FlushReason::WrongCpu => "flush_wrong_cpu",
         }
     }
+}
+
+/// What the log of one worker's window comes to, beside those of the others.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct KernelObservation {
+    /// Logged events by [name](KernelEventKind::name); those that found the log full are in none.
+    pub events: BTreeMap<String, u64>,
+    /// Interrupts and flushes by another CPU's request that fell into a call with which another worker gave memory back.
+    pub during_calls: u64,
+    /// Of the calls of all other workers, those into which such an event of this worker's fell.
+    pub calls_seen: u64,
+    /// Of this worker's logged stalls, those into which such an event fell.
+    pub stalls_explained: u64,
+    /// Events that found the log full.
+    pub lost: u64,
+    /// Why some kind of event is not logged, or none is; `None` where all are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missing: Option<Reading>,
+    /// How often each stack was met. In memory only: addresses are the running kernel's secret.
+    #[serde(skip)]
+    pub stacks: Vec<StackCount>,
+}
+
+/// A stack of the kernel's at one kind of event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StackCount {
+    /// Name of the kind of event.
+    pub event: &'static str,
+    /// Return addresses, from the innermost frame outwards.
+    pub frames: Vec<u64>,
+    /// How often.
+    pub count: u64,
+}
+
+/// A stack of the kernel's at one kind of event, by the names of its functions.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StackSummary {
+    /// The role in whose time it was met.
+    pub role: String,
+    /// [Name](KernelEventKind::name) of the kind of event: `flush_sent` is the culprit's side, `flush_remote` and `interrupt`
+    /// the victim's.
+    pub event: String,
+    /// How often, over the role's workers and the repetitions that count.
+    pub count: u64,
+    /// Functions, from the innermost outwards.
+    pub frames: Vec<String>,
 }

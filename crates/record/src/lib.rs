@@ -17,10 +17,12 @@ mod trace;
 pub use costs::CostProbe;
 pub use doctor::{Check, CheckState, Doctor};
 pub use events::Events;
-pub use kernel_log::{FlushReason, KernelEvent, KernelEventKind, KernelTrace};
+pub use kernel_log::{
+    FlushReason, KernelEvent, KernelEventKind, KernelObservation, KernelTrace, StackCount, StackSummary,
+};
 pub use memory::{
-    BatchBucket, BatchTimes, MemoryCall, MemoryObservation, MemoryTrace, Punched, Stall, Timeline, TimelineBucket, TimelineSpan,
-    WorkerTimeline,
+    BatchBucket, BatchTimes, MemoryCall, MemoryObservation, MemoryTrace, Punched, Stall, Timeline, TimelineBucket,
+    TimelineSpan, WorkerTimeline,
 };
 pub use modelled::{
     CurvePoint, ModelRun, ModelRunArm, ModelledArm, ModelledLine, ModelledLock, ModelledMachine, ModelledPair,

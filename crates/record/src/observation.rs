@@ -1,6 +1,7 @@
 //! One worker in one repetition, judged: what of its window counts.
 
 use crate::costs::CostProbe;
+use crate::kernel_log::KernelObservation;
 use crate::memory::MemoryObservation;
 use crate::trace::CounterReadings;
 use serde::{Deserialize, Serialize};
@@ -77,6 +78,9 @@ pub struct Observation {
     /// Its memory steps; `None` where its loop has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<MemoryObservation>,
+    /// What the kernel did to its translations; `None` in a run without memory steps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<KernelObservation>,
     /// Its dealings with each lock it uses.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub locks: Vec<LockObservation>,
