@@ -20,7 +20,7 @@ pub(crate) mod style;
 mod table;
 pub(crate) mod terminal;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 mod text;
 mod timeline;
 pub(crate) mod topology;

@@ -11,7 +11,7 @@ pub(super) fn interval(median: f64, low: f64, high: f64) -> Interval {
 }
 
 /// False sharing on a machine without hardware counters: three variants and every reference.
-pub(super) fn false_sharing() -> Run {
+pub(crate) fn false_sharing() -> Run {
     let mut arms = vec![
         arm("packed", Kind::Variant, 16, interval(23.12, 21.94, 24.31), Some(interval(69.7, 65.2, 73.9))),
         arm("padded-64", Kind::Variant, 128, interval(0.3318, 0.3289, 0.3352), Some(interval(1.0, 1.0, 1.0))),
