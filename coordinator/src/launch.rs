@@ -121,13 +121,17 @@ pub(crate) fn name_of(program: &Program, worker: &WorkerProgram) -> String {
     format!("worker {} (role `{}`, {thread}CPU {})", worker.index, worker.role_name, worker.cpu)
 }
 
-/// How messages name a process as a whole: all its workers are of one role, with indices in a row.
+/// How messages name a process as a whole: its workers have indices in a row, and are of one role or of several.
 fn name_of_process(workers: &[WorkerProgram]) -> String {
     let ([first, ..], [.., last]) = (workers, workers) else { return String::new() };
     match workers.len() {
         1 => format!("worker {} (role `{}`, CPU {})", first.index, first.role_name, first.cpu),
         _ => {
-            format!("process {} (role `{}`, workers {} to {})", first.process, first.role_name, first.index, last.index)
+            let mut roles: Vec<String> = workers.iter().map(|worker| format!("`{}`", worker.role_name)).collect();
+            roles.dedup();
+            let kind = if roles.len() == 1 { "role" } else { "roles" };
+            let roles = roles.join(" and ");
+            format!("process {} ({kind} {roles}, workers {} to {})", first.process, first.index, last.index)
         }
     }
 }

@@ -373,6 +373,7 @@ fn case(roles: &[&str]) -> Case {
     let step = Step { every: 1, action: Action::Add(target), text: "add hits[me]".into() };
     let role = |name: &&str| Role {
         threads: 1,
+        joins: false,
         period: None,
         latency: false,
         name: (*name).into(),

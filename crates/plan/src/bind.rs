@@ -171,14 +171,15 @@ fn running_seats(arm: &Arm) -> Vec<Seat> {
 }
 
 /// The process of each running worker, from 0 in the order of the workers: those of a role fill its processes, so many
-/// threads each, one after the other.
+/// threads each, one after the other; those of a role that joins the one before it are threads of that one's process.
 fn processes(case: &Case, running: &[Seat]) -> Vec<u32> {
     let mut number = 0;
     let mut last: Option<(usize, u32)> = None;
     let next = |seat: &Seat| {
-        let threads = case.roles[seat.role].threads;
+        let Role { threads, joins, .. } = case.roles[seat.role];
         last = match last {
-            Some((role, seated)) if role == seat.role && seated < threads => Some((role, seated + 1)),
+            Some((role, seated)) if role == seat.role && (joins || seated < threads) => Some((role, seated + 1)),
+            Some((role, _)) if joins && role + 1 == seat.role => Some((seat.role, 1)),
             before => {
                 number += u32::from(before.is_some());
                 Some((seat.role, 1))

@@ -63,6 +63,7 @@ impl Scene {
         let steps = steps.iter().map(|text| self.step(text)).collect();
         self.0.roles.push(Role {
             threads: 1,
+            joins: false,
             period: None,
             latency: false,
             name: name.to_owned(),

@@ -203,6 +203,8 @@ pub struct Role {
     pub cpus: CpuChoice,
     /// Threads of each of its processes, at least 1: all are workers, and share one address space.
     pub threads: u32,
+    /// Whether its workers are threads of the process of the role before it, which has one.
+    pub joins: bool,
     /// With `rate`: the time from one pass's intended start to the next one's, for each worker. A pass that is late
     /// begins at once, and its latency counts from the intended start. `None`: a closed loop.
     pub period: Option<Nanos>,

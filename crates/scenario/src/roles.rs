@@ -61,9 +61,10 @@ pub(crate) fn read(context: &mut Context, root: &Table, declared: &Declared<'_>,
         let period = period(context, table, &name, (after, window));
         let latency = latency(context, table, period.is_some());
         let threads = threads(context, table, &name, *count);
+        let joins = joins(context, table, &name, roles.last());
         let populate = populate(context, table, declared.regions);
         let steps = loops::read(context, node, table, &memory, (after, window));
-        roles.push(Role { name, workers: *count, threads, cpus, period, latency, after, populate, steps });
+        roles.push(Role { name, workers: *count, threads, joins, cpus, period, latency, after, populate, steps });
     }
     loops::endless_waits(context, root, declared.fields, &roles);
     roles
@@ -102,6 +103,36 @@ fn threads(context: &mut Context, table: &Table, role: &str, workers: u32) -> u3
         words::one_of(&fits)
     )));
     1
+}
+
+/// Whether the role's workers are threads of the process of the role before it, `previous`.
+fn joins(context: &mut Context, table: &Table, role: &str, previous: Option<&Role>) -> bool {
+    let Some(node) = table.get("process") else { return false };
+    let Some(name) = read::string(context, node, "process", "the name of the role before it", "\"victim\"") else {
+        return false;
+    };
+    let role = words::shown(role);
+    let (label, cure) = match previous {
+        Some(previous) if previous.name != name => (
+            "not the role before it".to_owned(),
+            format!("write process = \"{}\", or put role `{role}` behind the one that it joins", previous.name),
+        ),
+        Some(previous) if !previous.joins && previous.threads != previous.workers => (
+            format!("role `{}` has {} processes", previous.name, previous.workers / previous.threads.max(1)),
+            format!("give it one: threads = {}", previous.workers),
+        ),
+        Some(_) => match table.get("threads") {
+            None => return true,
+            Some(_) => (
+                "beside `threads`".to_owned(),
+                "leave `threads` out: all of its workers are threads of that process".to_owned(),
+            ),
+        },
+        None => ("there is none before it".to_owned(), "put it behind the role that it joins".to_owned()),
+    };
+    let what = format!("role `{role}` cannot join the process of role {}", quoted(name));
+    context.refuse(Problem::at(&node.place, what).label(label).cure(cure));
+    false
 }
 
 /// The time from one intended start to the next, of a role with `rate`.

@@ -101,7 +101,7 @@ fn unknown_key_without_a_near_one() {
 29 | priority = 3
    | ^^^^^^^^ not a key of the schema
    |
-   = help: the keys of [[role]] are `name`, `workers`, `threads`, `cpus`, `rate`, `latency`, `after`, `populate`, `loop`"#;
+   = help: the keys of [[role]] are `name`, `workers`, `threads`, `process`, `cpus`, `rate`, `latency`, `after`, `populate`, `loop`"#;
     assert_eq!(printed(&[("workers = 2", "workers = 2\npriority = 3")], &[]), expected);
 }
 
@@ -1129,8 +1129,8 @@ fn set_of_an_unknown_role() {
    | ^^^^^^^^^^^^^^^^^^^^^ did you mean `role.counter.workers`?
    |
    = help: the paths are `workers`, `cpus`, `kind`, `placement`, `shift`, `oversubscribe`, `role.counter.workers`, \
-           `role.counter.threads`, `role.counter.cpus`, `role.counter.rate`, `role.counter.latency`, \
-           `role.counter.after`, and 14 more"#,
+           `role.counter.threads`, `role.counter.process`, `role.counter.cpus`, `role.counter.rate`, `role.counter.latency`, \
+           and 15 more"#,
     );
     assert_eq!(printed(&[("[[role]]", "[variant.set]\n\"role.countr.workers\" = 2\n\n[[role]]")], &[]), expected);
 }
@@ -1266,8 +1266,8 @@ fn sweep_of_an_unknown_path() {
    | ^^^^^^ did you mean `workers`?
    |
    = help: the paths are `workers`, `cpus`, `kind`, `placement`, `shift`, `oversubscribe`, `role.counter.workers`, \
-           `role.counter.threads`, `role.counter.cpus`, `role.counter.rate`, `role.counter.latency`, \
-           `role.counter.after`, and 14 more"#,
+           `role.counter.threads`, `role.counter.process`, `role.counter.cpus`, `role.counter.rate`, `role.counter.latency`, \
+           and 15 more"#,
     );
     assert_eq!(
         printed(
@@ -1812,8 +1812,8 @@ fn flag_of_an_unknown_role() {
  | ^^^^^^^^^ did you mean `role.counter.workers`?
  |
  = help: the paths are `workers`, `cpus`, `kind`, `placement`, `shift`, `oversubscribe`, `role.counter.workers`, \
-         `role.counter.threads`, `role.counter.cpus`, `role.counter.rate`, `role.counter.latency`, \
-         `role.counter.after`, and 14 more"#,
+         `role.counter.threads`, `role.counter.process`, `role.counter.cpus`, `role.counter.rate`, `role.counter.latency`, \
+         and 15 more"#,
     );
     assert_eq!(printed(&[], &[("role.countr.workers", "1")]), expected);
 }
@@ -2125,6 +2125,28 @@ fn size_of_a_memory_step() {
     }
     let huge = paging("pages = \"2MiB\"\nshared = true", "\"punch heap 4KiB\"").replace("1MiB", "2MiB");
     assert!(huge.contains("no whole number of pages"), "{huge}");
+}
+
+#[test]
+fn process_of_a_role_that_is_not_before_it() {
+    let second = |keys: &str, first: &str| {
+        let role = format!("[[role]]\nname = \"culprit\"\n{keys}\nloop = [\"pause\"]\n\n[[expect]]");
+        printed(&[("workers = 2", first), ("[[expect]]", &role)], &[])
+    };
+    let expected = r#"error: role `culprit` cannot join the process of role `countr`
+  --> lab.toml:33:11
+   |
+33 | process = "countr"
+   |           ^^^^^^^^ not the role before it
+   |
+   = help: write process = "counter", or put role `culprit` behind the one that it joins"#;
+    assert_eq!(second("process = \"countr\"", "workers = 2"), expected);
+    let two = second("process = \"counter\"", "workers = 2");
+    assert!(two.contains("role `counter` has 2 processes") && two.contains("give it one: threads = 2"), "{two}");
+    let both = second("process = \"counter\"\nworkers = 2\nthreads = 2", "workers = 1");
+    assert!(both.contains("leave `threads` out"), "{both}");
+    let first = printed(&[("workers = 2", "process = \"counter\"")], &[]);
+    assert!(first.contains("there is none before it"), "{first}");
 }
 
 #[test]

@@ -157,6 +157,16 @@ fn a_role_that_begins_later_does_so_in_its_baselines_too() {
 }
 
 #[test]
+fn a_role_that_joins_the_one_before_it_is_of_its_process() {
+    let mut scene = counters(1).role("culprit", 2, &["pause"]).role("other", 1, &["pause"]).oversubscribed();
+    scene.0.roles[1].joins = true;
+    let bound = bound(&scene);
+    let processes = |arm: &str| program(&bound, arm).workers.iter().map(|worker| worker.process).collect::<Vec<_>>();
+    assert_eq!(processes("packed"), [0, 0, 0, 1]);
+    assert_eq!(processes("solo:culprit"), [0], "alone in a process of its own");
+}
+
+#[test]
 fn threads_fill_processes_role_by_role() {
     let mut scene = counters(1).role("threaded", 6, &["pause"]).role("last", 2, &["pause"]).oversubscribed();
     scene.0.roles[1].threads = 3;
