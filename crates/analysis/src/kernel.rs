@@ -1,5 +1,6 @@
 //! From the kernel's events to what they come to: which call of whom each falls into, and which stalls they explain.
 
+use crate::stats::median_of;
 use plan::TickRate;
 use record::{
     FlushReason, KernelEvent, KernelEventKind, KernelObservation, MemoryCall, MemoryTrace, StackCount, Trace,
@@ -45,31 +46,35 @@ fn is_asked(kind: KernelEventKind) -> bool {
 }
 
 /// What the log of one worker comes to; `None` where none was ordered.
-pub(crate) fn observe(trace: &Trace, calls: &Calls) -> Option<KernelObservation> {
+pub(crate) fn observe(trace: &Trace, calls: &Calls, clock: TickRate) -> Option<KernelObservation> {
     let log = trace.kernel.as_ref()?;
     let mut events: BTreeMap<String, u64> = BTreeMap::new();
     log.events.iter().for_each(|event| *events.entry(event.kind.name().to_owned()).or_default() += 1);
     let caused = log.events.iter().filter(|event| is_asked(event.kind));
     let caused = caused.filter_map(|event| Some((event.ticks, calls.cause(trace.worker, event)?.0)));
     let caused: Vec<(u64, CallAt)> = caused.collect();
+    let explained = trace.memory.as_ref().map_or(Vec::new(), |memory| explained(memory, &caused));
     Some(KernelObservation {
         events,
         during_calls: caused.len() as u64,
         calls_seen: caused.iter().map(|(_, call)| *call).collect::<BTreeSet<_>>().len() as u64,
-        stalls_explained: trace.memory.as_ref().map_or(0, |memory| explained(memory, &caused)),
+        stalls_explained: explained.len() as u64,
+        stall_ns: median_of(explained.into_iter().map(|ticks| clock.ns(ticks))),
         lost: log.lost,
         missing: log.missing.clone(),
         stacks: stacks(&log.events, &log.stacks),
     })
 }
 
-/// Stalls that hold one of these events. Both are in order of time.
-fn explained(memory: &MemoryTrace, caused: &[(u64, CallAt)]) -> u64 {
+/// The stalls that hold one of these events: how long each was beyond the median batch. Both are in order of time.
+fn explained(memory: &MemoryTrace, caused: &[(u64, CallAt)]) -> Vec<u64> {
     let holds = |stall: &&record::Stall| {
         let first = caused.partition_point(|(at, _)| *at < stall.start_ticks);
         caused.get(first).is_some_and(|(at, _)| *at <= stall.end_ticks)
     };
-    memory.stalls.iter().filter(holds).count() as u64
+    let beyond =
+        |stall: &record::Stall| (stall.end_ticks - stall.start_ticks).saturating_sub(memory.times.expected_ticks);
+    memory.stalls.iter().filter(holds).map(beyond).collect()
 }
 
 fn stacks(events: &[KernelEvent], stacks: &[Vec<u64>]) -> Vec<StackCount> {
@@ -95,7 +100,9 @@ mod tests {
     use super::{Calls, observe};
     use crate::testkit::steady_trace;
     use plan::{MemoryVerb, TickRate};
-    use record::{FlushReason, KernelEvent, KernelEventKind, KernelTrace, MemoryCall, MemoryTrace, Stall, Trace};
+    use record::{
+        BatchTimes, FlushReason, KernelEvent, KernelEventKind, KernelTrace, MemoryCall, MemoryTrace, Stall, Trace,
+    };
 
     const CLOCK: TickRate = TickRate { ticks_per_ns: 1.0 };
 
@@ -110,7 +117,8 @@ mod tests {
         culprit.memory = Some(MemoryTrace { calls: vec![call(100), call(300)], ..MemoryTrace::default() });
         let stall = |start_ticks, end_ticks| Stall { start_ticks, end_ticks };
         let stalls = vec![stall(90, 120), stall(210, 250), stall(290, 500)];
-        victim.memory = Some(MemoryTrace { stalls, ..MemoryTrace::default() });
+        let times = BatchTimes { expected_ticks: 10, ..BatchTimes::default() };
+        victim.memory = Some(MemoryTrace { stalls, times, ..MemoryTrace::default() });
         let stacks = vec![vec![1, 2], vec![3]];
         victim.kernel = Some(KernelTrace { events, lost: 3, stacks, missing: None });
         [victim, culprit]
@@ -126,10 +134,11 @@ mod tests {
             flush(350, FlushReason::Local, None),
         ]);
         let calls = Calls::of(&traces);
-        let seen = observe(&traces[0], &calls).expect("a log");
+        let seen = observe(&traces[0], &calls, CLOCK).expect("a log");
         assert_eq!((seen.during_calls, seen.calls_seen, seen.stalls_explained, seen.lost), (2, 1, 1, 3));
         assert_eq!(seen.events["interrupt"], 2, "one of them for nobody's call");
-        assert_eq!(observe(&traces[1], &calls), None);
+        assert_eq!(seen.stall_ns, Some(20.0), "30 ticks, less the median batch");
+        assert_eq!(observe(&traces[1], &calls, CLOCK), None);
         let cause = |ticks, worker| calls.cause(worker, &flush(ticks, FlushReason::Sent, None)).map(|(at, _)| at.nth);
         assert_eq!([cause(100, 1), cause(400, 1), cause(401, 1), cause(99, 1)], [Some(0), Some(1), None, None]);
         assert_eq!(cause(150, 0), None, "what a worker asks for is of its own call");
@@ -139,7 +148,7 @@ mod tests {
     fn stacks_are_counted_by_event() {
         let remote = |stack| flush(110, FlushReason::Remote, Some(stack));
         let traces = traces(vec![remote(0), remote(1), remote(0), flush(120, FlushReason::Local, Some(0))]);
-        let stacks = observe(&traces[0], &Calls::of(&traces)).expect("a log").stacks;
+        let stacks = observe(&traces[0], &Calls::of(&traces), CLOCK).expect("a log").stacks;
         let seen: Vec<_> = stacks.iter().map(|s| (s.event, s.frames.as_slice(), s.count)).collect();
         assert_eq!(
             seen,

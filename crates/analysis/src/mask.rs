@@ -99,7 +99,7 @@ pub fn observe(arm: &str, block: u32, program: &Program, traces: &[Trace], clock
             response: latencies(trace, clock, |l| &l.response),
             service: latencies(trace, clock, |l| &l.service),
             memory: memory::observe(worker, trace, clock),
-            kernel: kernel::observe(trace, &calls),
+            kernel: kernel::observe(trace, &calls, clock),
             locks: trace.locks.iter().map(|l| lock(l, &masking)).collect(),
         }
     };

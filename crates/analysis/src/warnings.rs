@@ -26,7 +26,15 @@ const USED_UP: &str = "region_used_up";
 pub(crate) fn warnings(view: &View, arms: &[ArmSummary]) -> Vec<Warning> {
     let single =
         [lost_time(view), spoiled(view), regimes_mixed(view), core_speed(view), unresolved(arms), resolution(view)];
-    let logs = [throttled(view), stolen(view), wait_log_full(view), memory_log_full(view), kernel_log(view), kernel_log_full(view), shares_cpu(arms)];
+    let logs = [
+        throttled(view),
+        stolen(view),
+        wait_log_full(view),
+        memory_log_full(view),
+        kernel_log(view),
+        kernel_log_full(view),
+        shares_cpu(arms),
+    ];
     single.into_iter().flatten().chain(uncounted_events(view)).chain(logs.into_iter().flatten()).collect()
 }
 
@@ -340,7 +348,8 @@ mod tests {
             o.locks.push(lock);
         };
         assert_eq!(ids(full), ["wait_log_full"]);
-        let lost = |o: &mut Observation| o.memory = Some(record::MemoryObservation { log_lost: 1, ..Default::default() });
+        let lost =
+            |o: &mut Observation| o.memory = Some(record::MemoryObservation { log_lost: 1, ..Default::default() });
         assert_eq!(ids(lost), ["memory_log_full"]);
         let kernel = |missing, lost| Some(record::KernelObservation { missing, lost, ..Default::default() });
         assert_eq!(ids(|o| o.kernel = kernel(None, 2)), ["kernel_log_full"]);

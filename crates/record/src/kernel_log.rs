@@ -106,6 +106,8 @@ pub struct KernelObservation {
     pub calls_seen: u64,
     /// Of this worker's logged stalls, those into which such an event fell.
     pub stalls_explained: u64,
+    /// The median length of these stalls beyond the median batch, nanoseconds; `None` with no such stall.
+    pub stall_ns: Option<f64>,
     /// Events that found the log full.
     pub lost: u64,
     /// Why some kind of event is not logged, or none is; `None` where all are.
