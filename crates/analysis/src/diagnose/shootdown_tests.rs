@@ -65,7 +65,7 @@ fn is_shot(arm: &str) -> bool {
 }
 
 fn usual(arms: &[&str]) -> Bench {
-    run(arms, |arm| if is_shot(arm) { 490 } else { 1 }, |arm| if is_shot(arm) { 2_200 } else { 110 })
+    run(arms, |arm| if is_shot(arm) { 490 } else { 1 }, |arm| if is_shot(arm) { 2_000 } else { 100 })
 }
 
 fn value(diagnosis: &Diagnosis, name: &str) -> Option<f64> {
@@ -105,17 +105,17 @@ fn larger_pieces_and_the_own_view_are_cures_where_they_gain() {
     assert_eq!(gain(&mut usual(&["punch", "own-view"])).as_deref(), Some("own-view"));
     assert_eq!(gain(&mut usual(&["punch", "batched", "own-view"])).as_deref(), Some("batched"));
     let useless = |arm: &str| if arm == "batched" || is_shot(arm) { 490 } else { 1 };
-    let mut bench = run(&["punch", "batched"], useless, |_| 2_200);
+    let mut bench = run(&["punch", "batched"], useless, |_| 2_000);
     assert_eq!(found(&mut bench), None, "larger pieces that gain nothing are an answer, and nothing else was compared");
 }
 
 #[test]
 fn the_pattern_without_its_cost_or_the_cost_without_interrupts_is_none() {
-    let mut harmless = run(&["quiet", "punch"], |arm| if is_shot(arm) { 490 } else { 1 }, |_| 110);
+    let mut harmless = run(&["quiet", "punch"], |arm| if is_shot(arm) { 490 } else { 1 }, |_| 100);
     assert_eq!(found(&mut harmless), None);
-    let mut uninterrupted = run(&["quiet", "punch"], |_| 40, |arm| if is_shot(arm) { 2_200 } else { 110 });
+    let mut uninterrupted = run(&["quiet", "punch"], |_| 40, |arm| if is_shot(arm) { 2_000 } else { 100 });
     assert_eq!(found(&mut uninterrupted), None, "as many interrupts in both");
-    let own = |arm: &str| if arm == "own-view" { 2_200 } else { 110 };
+    let own = |arm: &str| if arm == "own-view" { 2_000 } else { 100 };
     assert_eq!(found(&mut run(&["quiet", "own-view"], |_| 1, own)), None, "another process's view is its own");
 }
 
