@@ -165,7 +165,7 @@ pub struct WorkerTimeline {
 
 impl WorkerTimeline {
     /// Most calls, and most stalls, that `run.json` keeps of a worker: a page can show no more, and `timeline.csv` has all.
-    pub const MOST_CALLS: usize = 1_000;
+    pub const MOST_CALLS: usize = 250;
 }
 
 /// The batches that ended in one stretch of a window.
