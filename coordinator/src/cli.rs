@@ -102,6 +102,10 @@ pub(crate) struct RunOptions {
     /// Leave also locks.csv: each contended wait for a lock and each sampled hold, one by one
     #[arg(long, conflicts_with = "dry_run")]
     pub(crate) lock_log: bool,
+    /// Keep the kernel's stack at each TLB flush and function-call interrupt of a scenario with steps on regions, which
+    /// makes each of them slower
+    #[arg(long, conflicts_with = "dry_run")]
+    pub(crate) stacks: bool,
     /// No progress on standard error
     #[arg(long, short)]
     pub(crate) quiet: bool,

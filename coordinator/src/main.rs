@@ -21,6 +21,7 @@ mod repetition;
 mod report;
 mod shell;
 mod signals;
+mod stacks;
 mod supervise;
 
 use clap::Parser;

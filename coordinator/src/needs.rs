@@ -87,12 +87,20 @@ fn open_files(root: &Root, Crowd { processes, threads }: Crowd, orders: &[Orders
     let held = of_kernel(&mut orders.iter().flat_map(counted).filter(|event| !event.is_hardware()));
     let has_pmu = !host::core_pmus(root).is_empty();
     // At worst each event is a group.
+    let noted = |orders: &Orders| -> u64 {
+        let of = |order: &Order| match order {
+            Order::Count(_) | Order::Refused { .. } => 0,
+            Order::Shootdowns => 1,
+            Order::Log(log) => log.tracepoints.len() as u64,
+        };
+        orders.orders.iter().map(of).sum()
+    };
     let hardware = |orders: &Orders| {
         let opens = |event: &&Event| event.is_hardware() && (has_pmu || event.is_beside_the_cores());
         2 * counted(orders).filter(opens).count() as u64
     };
     let coordinator = begun_with + COORDINATOR + held + OF_EACH_PROCESS * processes;
-    let of_thread = orders.iter().map(|orders| OF_EACH_THREAD + software(orders) + hardware(orders)).max();
+    let of_thread = orders.iter().map(|orders| OF_EACH_THREAD + software(orders) + hardware(orders) + noted(orders)).max();
     let process = begun_with + PROCESS + threads * of_thread.unwrap_or(OF_EACH_THREAD);
     coordinator.max(LOWEST_FD as u64 + HIGH + processes).max(process)
 }
@@ -100,7 +108,7 @@ fn open_files(root: &Root, Crowd { processes, threads }: Crowd, orders: &[Orders
 fn counted(orders: &Orders) -> impl Iterator<Item = &Event> {
     orders.orders.iter().filter_map(|order| match order {
         Order::Count(event) => Some(event),
-        Order::Refused { .. } => None,
+        Order::Refused { .. } | Order::Shootdowns | Order::Log(_) => None,
     })
 }
 

@@ -248,7 +248,7 @@ fn where_no_arm_can_be_modelled_the_status_says_so() {
         stdout(output).split_whitespace().collect::<Vec<_>>().join(" ")
     };
     let touch = page(&model("first_touch.toml", "epyc-7r13").output().unwrap());
-    assert!(touch.contains("first, again: not modelled: `touch` is about page tables"), "{touch}");
+    assert!(touch.contains("first, again: not modelled: steps on regions are about page tables"), "{touch}");
     let crowd = page(&model("false_sharing.toml", "ryzen-5950x").args(["--workers", "64"]).output().unwrap());
     assert!(crowd.contains("not modelled: 64 workers need a CPU each, and `ryzen-5950x` has 32"), "{crowd}");
     let across = page(&model("false_sharing.toml", "ryzen-5950x").args(["--cpus", "cross-socket"]).output().unwrap());

@@ -177,6 +177,7 @@ impl<'s> Context<'s> {
             core_loop_before_ticks: before.core_loop_ticks,
             core_loop_after_ticks: after.core_loop_ticks,
             counters: recorded.counters,
+            kernel: recorded.kernel,
             latency: self.latency.map(Latency::into_trace),
             memory: self.paging.map(|paging| paging.into_trace()),
             locks,

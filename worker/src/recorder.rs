@@ -96,6 +96,7 @@ pub(crate) struct Recorded {
     pub(crate) queue_delays: Vec<QueueDelay>,
     pub(crate) noted_ticks: Option<u64>,
     pub(crate) counters: record::CounterReadings,
+    pub(crate) kernel: Option<record::KernelTrace>,
 }
 
 impl Recorder {
@@ -109,7 +110,7 @@ impl Recorder {
             gap_floor_ticks: rate.ticks(GAP_FLOOR_NS),
             long_blocking_ticks: rate.ticks(LONG_BLOCKING_NS),
             waits_untimed: !program.timed_locks && schedstat.file.is_some(),
-            counters: Counters::open(orders),
+            counters: Counters::open(orders).logging_by(ticks),
             noted: (None, None),
             schedstat,
             open_ticks: 0,
@@ -395,6 +396,7 @@ impl Recorder {
             queue_delays: self.queue_delays,
             noted_ticks: self.noted.1.zip(self.noted.0).map(|(last, first)| last.saturating_sub(first)),
             counters: self.counters.read(),
+            kernel: self.counters.log(),
         }
     }
 }

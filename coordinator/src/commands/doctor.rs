@@ -86,7 +86,7 @@ fn needs_of(file: &Path, shape: &ShapeOptions, topology: &Topology) -> Result<Ne
     let refused = |error: plan::BindError| overrides::usage_or_refusal(&loaded, error);
     let plan = loaded.plan.clone().only(&shape.only).map_err(refused)?;
     let bound = plan::bind(&plan, topology, 0).map_err(refused)?;
-    let selection = overrides::selection(&loaded, &plan, &bound)?;
+    let selection = overrides::selection(&loaded, &plan, &bound, false)?;
     Ok(needs::of(&plan, &bound, &selection))
 }
 

@@ -22,6 +22,7 @@ use crate::report::progress::{Progress, ProgressMode};
 use crate::report::style::{ColourChoice, Style};
 use crate::report::window;
 use crate::signals::Signals;
+use crate::stacks;
 use assemble::Origin;
 use counters::Held;
 use host::Root;
@@ -42,7 +43,7 @@ pub(crate) fn run(options: &RunOptions, colour: ColourChoice) -> Result<Ending, 
         say(&nothing_to_run(&bound));
         return Ok(Ending::HostCannot);
     }
-    let selection = overrides::selection(&loaded, &plan, &bound)?;
+    let selection = overrides::selection(&loaded, &plan, &bound, options.stacks)?;
     if options.dry_run {
         return dry_run::print(&plan, &bound).map(|()| Ending::Done);
     }
@@ -79,6 +80,9 @@ pub(crate) fn run(options: &RunOptions, colour: ColourChoice) -> Result<Ending, 
         Origin { loaded: &loaded, machine: &machine, selection: &selection, spoilers, seed, started },
         measured,
     );
+    if options.stacks {
+        stacks::name(&mut run, &Root::system());
+    }
     if options.model || modelling::is_wanted(&run) {
         modelling::beside(&mut run, &bound, &machine.topology);
     }

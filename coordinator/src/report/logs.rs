@@ -39,7 +39,7 @@ impl Logs {
         lock_times: bool,
         mut programs: impl Iterator<Item = &'p Program>,
     ) -> Result<Logs, WriteError> {
-        let has_steps = programs.any(|p| p.workers.iter().any(|worker| worker.memory_steps().next().is_some()));
+        let has_steps = programs.any(Program::has_memory_steps);
         Ok(Logs {
             locks: lock_times.then(|| LockLog::create(folder)).transpose()?,
             timeline: has_steps.then(|| TimelineLog::create(folder)).transpose()?,

@@ -9,6 +9,7 @@ mod method;
 mod modelled;
 mod opening;
 mod readings;
+mod stacks;
 mod verdict;
 mod workers;
 
@@ -26,6 +27,7 @@ pub(crate) fn render(run: &Run, results: Option<&Path>, style: &Style) -> String
     workers::write(&mut page, run);
     latency::write(&mut page, run);
     locks::write(&mut page, run);
+    stacks::write(&mut page, run);
     verdict::write(&mut page, run);
     method::write(&mut page, run);
     counters::write(&mut page, run);

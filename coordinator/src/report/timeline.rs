@@ -1,10 +1,11 @@
 //! `timeline.csv`: what the steps on regions did through each window, in the order in which it began: the batches of touches
-//! by millisecond, each call that gave memory back, and each batch that took long.
+//! by millisecond, each call that gave memory back, each batch that took long, and each flush and function-call interrupt
+//! of the kernel's, with the step of the call it falls into and in `count` its pages.
 
 use super::files::WriteError;
 use super::logs::{Repetition, Rows};
 use analysis::{Moment, MomentKind, moments};
-use record::TimelineBucket;
+use record::{KernelEventKind, TimelineBucket};
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -49,6 +50,13 @@ fn columns(what: MomentKind) -> (&'static str, String, [String; 5]) {
         }
         MomentKind::Call(step) => ("call", step, Default::default()),
         MomentKind::Stall(step) => ("stall", step, Default::default()),
+        MomentKind::Kernel { kind, step } => {
+            let pages = match kind {
+                KernelEventKind::Flush { pages: Some(pages), .. } => pages.to_string(),
+                KernelEventKind::Flush { pages: None, .. } | KernelEventKind::Interrupt => String::new(),
+            };
+            (kind.name(), step.unwrap_or_default(), [pages, String::new(), String::new(), String::new(), String::new()])
+        }
     }
 }
 

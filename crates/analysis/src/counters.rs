@@ -3,7 +3,7 @@
 //! What adds up goes by the counter's [scope]: a thread's counts are its own, but workers that share a CPU read the
 //! same stolen time, and all workers of a repetition the same throttled time.
 
-use plan::event::{Scope, scope};
+use plan::event::{MEMORY_COUNTERS, Scope, scope, spans_warm_up};
 use record::{CounterSummary, Measured, Observation, Reading};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -65,14 +65,22 @@ fn badness(reading: &Reading) -> u8 {
     }
 }
 
-/// One counter over some workers' windows; per pass, of what [spans the warm-up](Scope::spans_warm_up), the windows'
+/// Whether it was asked for: the counters of memory steps are in some runs alone.
+fn is_asked(workers: &[&Observation], counter: &str) -> bool {
+    !MEMORY_COUNTERS.contains(&counter) || workers.iter().any(|o| o.counters.contains_key(counter))
+}
+
+/// One counter over some workers' windows; per pass, of what [spans the warm-up](spans_warm_up), the windows'
 /// part by time.
 pub(crate) fn measured(workers: &[&Observation], counter: &str) -> Measured {
-    let reading = total(apart(workers, counter));
+    let reading = match is_asked(workers, counter) {
+        true => total(apart(workers, counter)),
+        false => Reading::Unsupported { why: "only a run whose scenario has regions counts it".to_owned() },
+    };
     let passes: u64 = workers.iter().map(|o| o.passes).sum();
     let value = reading.value().map(|v| v as f64);
     let window_ns = side_by_side(workers, |o| Some(o.window_ns));
-    let (stretch_ns, in_window) = match scope(counter).spans_warm_up() {
+    let (stretch_ns, in_window) = match spans_warm_up(counter) {
         false => (window_ns, value),
         true => {
             let noted_ns = side_by_side(workers, |o| o.noted_ns);
@@ -170,6 +178,8 @@ mod tests {
         assert_eq!(seen.per_second, Some(7500.0), "15000 events in two windows of a second");
         let none = measured(&workers.each_ref(), "llc_loads");
         assert_eq!((none.per_op, none.per_second), (None, None));
+        let not_asked = measured(&workers.each_ref(), "tlb_shootdowns").reading;
+        assert!(not_asked.why().expect("no count").contains("regions"), "{not_asked:?}");
     }
 
     /// Two blocks of one arm, two workers each, which read so much of both, in windows of 100 of 125 ns noted.

@@ -13,6 +13,7 @@ mod evictions;
 mod expect;
 mod figures;
 pub mod interval;
+mod kernel;
 mod locks;
 mod mask;
 mod memory;

@@ -1,6 +1,7 @@
 //! The co-running mask: of each worker's window, only what passed while every worker was running counts.
 
 use crate::evictions::{Evictions, edges};
+use crate::kernel::{self, Calls};
 use crate::memory;
 use crate::stats::median_of;
 use crate::times;
@@ -65,6 +66,7 @@ pub fn observe(arm: &str, block: u32, program: &Program, traces: &[Trace], clock
     let masking = Masking::of(program, traces, &evictions, clock);
     let spoiled = masking.reasons(traces);
     let probes = Probes::of(traces, clock);
+    let calls = Calls::of(traces);
     let one = |trace: &Trace| {
         let worker = worker_program(program, trace.worker);
         let share = masking.share(trace);
@@ -97,6 +99,7 @@ pub fn observe(arm: &str, block: u32, program: &Program, traces: &[Trace], clock
             response: latencies(trace, clock, |l| &l.response),
             service: latencies(trace, clock, |l| &l.service),
             memory: memory::observe(worker, trace, clock),
+            kernel: kernel::observe(trace, &calls, clock),
             locks: trace.locks.iter().map(|l| lock(l, &masking)).collect(),
         }
     };

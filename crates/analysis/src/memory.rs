@@ -1,11 +1,12 @@
 //! Memory steps: from a worker's batches and calls to what is told of them.
 
+use crate::kernel::{Calls, after_opening};
 use crate::times;
 use crate::view::View;
 use plan::{Program, TickRate, WorkerProgram};
 use record::{
-    BatchBucket, BatchTimes, MemoryCall, MemoryObservation, MemoryTrace, Stall, TickCount, Timeline, TimelineBucket,
-    TimelineSpan, Trace, WaitCount, WorkerTimeline,
+    BatchBucket, BatchTimes, KernelEventKind, MemoryCall, MemoryObservation, MemoryTrace, Stall, TickCount, Timeline,
+    TimelineBucket, TimelineSpan, Trace, WaitCount, WorkerTimeline,
 };
 
 /// A worker's memory steps in nanoseconds; `None` where its loop has none.
@@ -159,14 +160,25 @@ pub enum MomentKind {
     Call(String),
     /// A batch that took long, by its step as written.
     Stall(String),
+    /// A flush, or a function-call interrupt.
+    Kernel {
+        /// What.
+        kind: KernelEventKind,
+        /// The step, as written, of the call that it falls into: another worker's where another CPU asked for it.
+        step: Option<String>,
+    },
 }
 
-/// Everything that one repetition's memory steps left, in the order of its begin.
+/// Everything that one repetition's memory steps left, and what the kernel did for them, in the order of its begin: a call,
+/// the interrupts and flushes that it sent, the batches that these stalled.
 pub fn moments(program: &Program, traces: &[Trace], clock: TickRate) -> Vec<Moment> {
     let mut all: Vec<Moment> = Vec::new();
+    let calls = Calls::of(traces);
+    let worker = |index: u32| program.workers.iter().find(|w| w.index.0 == index);
     for trace in traces {
+        all.extend(kernel_moments(trace, &calls, worker, clock));
         let Some(memory) = &trace.memory else { continue };
-        let worker = program.workers.iter().find(|w| w.index.0 == trace.worker);
+        let worker = worker(trace.worker);
         let of = Moments { worker, trace, memory, clock };
         let role = worker.map(|w| w.role_name.clone()).unwrap_or_default();
         let moment =
@@ -182,6 +194,24 @@ pub fn moments(program: &Program, traces: &[Trace], clock: TickRate) -> Vec<Mome
     }
     all.sort_by(|a, b| a.start_ns.total_cmp(&b.start_ns));
     all
+}
+
+fn kernel_moments<'a>(
+    trace: &'a Trace,
+    calls: &'a Calls<'a>,
+    worker: impl Fn(u32) -> Option<&'a WorkerProgram> + 'a,
+    clock: TickRate,
+) -> impl Iterator<Item = Moment> + 'a {
+    let role = worker(trace.worker).map(|w| w.role_name.clone()).unwrap_or_default();
+    trace.kernel.iter().flat_map(|log| &log.events).map(move |event| {
+        let step = calls.cause(trace.worker, event).map(|(at, call)| {
+            let written = worker(at.worker).and_then(|w| w.steps.get(call.step as usize));
+            written.cloned().unwrap_or_else(|| call.verb.name().to_owned())
+        });
+        let at = after_opening(trace, event, clock);
+        let what = MomentKind::Kernel { kind: event.kind, step };
+        Moment { worker: trace.worker, role: role.clone(), what, start_ns: at, end_ns: at }
+    })
 }
 
 #[cfg(test)]
@@ -269,6 +299,18 @@ mod tests {
         assert_eq!(all[1].what, MomentKind::Call("punch seg 4KiB".into()), "the call before the batch that it stalls");
         assert_eq!(all[2].what, MomentKind::Stall("touch own 4KiB".into()));
         assert_eq!(all.len(), 1 + 1 + 1_500);
+    }
+
+    #[test]
+    fn an_interrupt_stands_between_the_call_that_sent_it_and_the_batch_s_end_and_names_the_call() {
+        let mut traces = traces();
+        let kind = KernelEventKind::Interrupt;
+        let ticks = traces[0].open_ticks + 7_000_500;
+        let events = vec![record::KernelEvent { ticks, kind, stack: None }];
+        traces[0].kernel = Some(record::KernelTrace { events, ..Default::default() });
+        let all = moments(&program(), &traces, CLOCK);
+        assert_eq!((all[3].worker, all[3].start_ns), (0, 3_500_250.0), "{:?}", all[3]);
+        assert_eq!(all[3].what, MomentKind::Kernel { kind, step: Some("punch seg 4KiB".into()) });
     }
 
     #[test]

@@ -97,6 +97,7 @@ fn blank(view: &View, bound: &BoundArm) -> ArmSummary {
         workers: Vec::new(),
         locks: Vec::new(),
         timeline: None,
+        stacks: Vec::new(),
         modelled: None,
     }
 }

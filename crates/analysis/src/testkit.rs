@@ -159,6 +159,7 @@ pub(crate) fn steady_trace(worker: u32, ns_per_op: f64, clock: TickRate) -> Trac
         noted_ticks: Some(ticks(125e6)),
         counters: Default::default(),
         memory: None,
+        kernel: None,
         locks: Vec::new(),
         stuck_in_step: None,
     }

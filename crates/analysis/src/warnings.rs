@@ -26,7 +26,15 @@ const USED_UP: &str = "region_used_up";
 pub(crate) fn warnings(view: &View, arms: &[ArmSummary]) -> Vec<Warning> {
     let single =
         [lost_time(view), spoiled(view), regimes_mixed(view), core_speed(view), unresolved(arms), resolution(view)];
-    let logs = [throttled(view), stolen(view), wait_log_full(view), memory_log_full(view), shares_cpu(arms)];
+    let logs = [
+        throttled(view),
+        stolen(view),
+        wait_log_full(view),
+        memory_log_full(view),
+        kernel_log(view),
+        kernel_log_full(view),
+        shares_cpu(arms),
+    ];
     single.into_iter().flatten().chain(uncounted_events(view)).chain(logs.into_iter().flatten()).collect()
 }
 
@@ -259,6 +267,24 @@ fn memory_log_full(view: &View) -> Option<Warning> {
     (lost > 0).then(|| warning("memory_log_full", text, "use a shorter `window`, or larger chunks"))?
 }
 
+/// What of the kernel's doings is not logged at all, and why: the first reason that some worker has.
+fn kernel_log(view: &View) -> Option<Warning> {
+    let missing = view.observations.iter().find_map(|o| o.kernel.as_ref()?.missing.as_ref())?;
+    let text = format!(
+        "timeline.csv lacks flushes or interrupts of the kernel's, so that not every stall is tied to the call that caused \
+         it: {}",
+        missing.why().unwrap_or_default()
+    );
+    let advice = missing.cure().unwrap_or("the batches' times and the calls stand without them");
+    warning("kernel_log", text, advice)
+}
+
+fn kernel_log_full(view: &View) -> Option<Warning> {
+    let lost: u64 = view.observations.iter().filter_map(|o| o.kernel.as_ref()).map(|kernel| kernel.lost).sum();
+    let text = format!("{lost} flushes and interrupts found their log full: counted, but timeline.csv lacks them");
+    (lost > 0).then(|| warning("kernel_log_full", text, "use a shorter `window`, larger chunks, or no `--stacks`"))?
+}
+
 fn wait_log_full(view: &View) -> Option<Warning> {
     let lost: u64 = view.observations.iter().flat_map(|o| &o.locks).map(|l| l.waits_lost).sum();
     let text = format!("{lost} contended waits found their log full: counted, but their times are in no percentile");
@@ -322,8 +348,13 @@ mod tests {
             o.locks.push(lock);
         };
         assert_eq!(ids(full), ["wait_log_full"]);
-        let lost = |o: &mut Observation| o.memory = Some(MemoryObservation { log_lost: 1, ..Default::default() });
+        let lost =
+            |o: &mut Observation| o.memory = Some(record::MemoryObservation { log_lost: 1, ..Default::default() });
         assert_eq!(ids(lost), ["memory_log_full"]);
+        let kernel = |missing, lost| Some(record::KernelObservation { missing, lost, ..Default::default() });
+        assert_eq!(ids(|o| o.kernel = kernel(None, 2)), ["kernel_log_full"]);
+        let closed = || Some(Reading::Denied { why: "tracefs is not mounted".into(), cure: "mount it".into() });
+        assert_eq!(ids(|o| o.kernel = kernel(closed(), 0)), ["kernel_log"]);
     }
 
     #[test]

@@ -1,7 +1,10 @@
 //! A worker's counters, from opening to their readings.
 
 use crate::event::{Event, Family};
+use crate::interrupted::Interrupted;
 use crate::kernel::Kernel;
+use crate::log::Log;
+use crate::memory;
 use crate::noted::{self, Ledger, Noted};
 use crate::open::{self, CountedGroup, Opened};
 use crate::pmu::{Pmu, Totals};
@@ -9,7 +12,7 @@ use crate::refusal::{self, Setting};
 use crate::selection::Order;
 use host::Root;
 use nix::errno::Errno;
-use record::{CounterReadings, Reading};
+use record::{CounterReadings, KernelTrace, Reading};
 
 /// What a worker was told to count, open on the calling thread as far as this machine allows, and standing still
 /// outside [`enable`](Counters::enable) .. [`disable`](Counters::disable). What the kernel keeps for every thread
@@ -22,6 +25,8 @@ pub struct Counters {
     hardware: Vec<CountedGroup>,
     refused: CounterReadings,
     noted: Noted,
+    interrupted: Option<Interrupted>,
+    log: Option<Log>,
 }
 
 impl Counters {
@@ -39,11 +44,14 @@ impl Counters {
     fn open_on(pmu: &mut dyn Pmu, ledger: Box<dyn Ledger>, setting: &Setting, orders: &[Order]) -> Counters {
         let mut refused = CounterReadings::new();
         let (mut of_hardware, mut of_software) = (Vec::new(), Vec::new());
+        let (mut interrupted, mut log) = (None, None);
         for order in orders.iter().cloned() {
             match order {
                 Order::Count(event) if event.is_hardware() => of_hardware.push(event),
                 Order::Count(event) => of_software.push(event),
                 Order::Refused { name, reading } => _ = refused.insert(name, reading),
+                Order::Shootdowns => interrupted = Some(Interrupted::here()),
+                Order::Log(order) => log = Some(Log::open(&order, setting)),
             }
         }
         // Software first: once perf is in use, opening and closing more of it no longer makes the kernel wait.
@@ -53,7 +61,8 @@ impl Counters {
         let reading =
             |(event, errno): &(Event, Errno)| (event.name.clone(), refusal::reading(event, *errno, has_pmu, setting));
         refused.extend(software.refused.iter().chain(&hardware.refused).map(reading));
-        Counters { refused, software: software.groups, hardware: hardware.groups, noted: Noted::new(ledger) }
+        let (software, hardware) = (software.groups, hardware.groups);
+        Counters { refused, software, hardware, noted: Noted::new(ledger), interrupted, log }
     }
 
     /// Notes what the hypervisor has taken from this thread's CPU and a quota from its cgroup. Call it twice: before
@@ -63,21 +72,32 @@ impl Counters {
         self.noted.around();
     }
 
+    /// Has the log tell times by this clock; without one it stays empty. Call it before the first window.
+    pub fn logging_by(mut self, clock: fn() -> u64) -> Counters {
+        self.log.iter_mut().for_each(|log| log.by(clock));
+        self
+    }
+
     /// Opens the window: one getrusage, then one ioctl a group, the hardware's last, no allocation; a few microseconds.
-    /// Several windows add up.
+    /// In a run with memory steps first a reading of `/proc/interrupts`, which takes 60 µs on two CPUs, and last an ioctl for
+    /// each event of the log. Several windows add up.
     pub fn enable(&mut self) {
+        self.interrupted.iter_mut().for_each(Interrupted::enable);
         self.noted.enable();
         for counted in self.software.iter_mut().chain(&mut self.hardware) {
             counted.failed = counted.group.enable().err().or(counted.failed);
         }
+        self.log.iter_mut().for_each(Log::enable);
     }
 
-    /// Closes the window: one ioctl a group, the hardware's first, then one getrusage, no allocation.
+    /// Closes the window, in the opposite order, without allocation.
     pub fn disable(&mut self) {
+        self.log.iter_mut().for_each(Log::disable);
         for counted in self.hardware.iter_mut().chain(&mut self.software) {
             counted.failed = counted.group.disable().err().or(counted.failed);
         }
         self.noted.disable();
+        self.interrupted.iter_mut().for_each(Interrupted::disable);
     }
 
     /// A reading for every order and for everything noted, over the windows so far. Call it after
@@ -92,7 +112,16 @@ impl Counters {
             read_into(&mut readings, counted);
         }
         self.noted.read_into(&mut readings);
+        if let Some(interrupted) = &self.interrupted {
+            readings.insert(memory::SHOOTDOWNS.to_owned(), interrupted.reading());
+        }
         readings
+    }
+
+    /// What was logged over the windows so far; `None` where no log was ordered. Call it after [`Counters::disable`]; it
+    /// allocates.
+    pub fn log(&self) -> Option<KernelTrace> {
+        self.log.as_ref().map(Log::trace)
     }
 
     /// Into how many groups the core's events had to be split: those of one are counted together, several take turns. 0

@@ -11,6 +11,8 @@ pub struct Event {
     pub family: Family,
     /// What perf_event_open is asked.
     pub attr: Attr,
+    /// Of a tracepoint: which of its hits count, as `Documentation/trace/events.rst` spells filters; `None` for all.
+    pub filter: Option<String>,
 }
 
 /// The part of `struct perf_event_attr` that tells one event from another.

@@ -25,7 +25,7 @@ pub(crate) fn orders() -> Vec<Order> {
 pub(crate) fn events() -> Vec<Event> {
     let count = |order| match order {
         Order::Count(event) => Some(event),
-        Order::Refused { .. } => None,
+        Order::Refused { .. } | Order::Shootdowns | Order::Log(_) => None,
     };
     orders().into_iter().filter_map(count).collect()
 }

@@ -34,10 +34,10 @@ impl Held {
             match order {
                 Order::Count(event) if !event.is_hardware() => {
                     if !events.iter().any(|known| known.attr == event.attr) {
-                        events.push(event.clone());
+                        events.push(Event { filter: None, ..event.clone() });
                     }
                 }
-                Order::Count(_) | Order::Refused { .. } => {}
+                Order::Count(_) | Order::Refused { .. } | Order::Shootdowns | Order::Log(_) => {}
             }
         }
         Held { _groups: open::software(pmu, events).groups }

@@ -14,6 +14,7 @@ use crate::pmu::{Group, Pmu, Refused, Totals};
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use perf_event::{Builder, Counter};
+use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
@@ -32,6 +33,7 @@ impl Pmu for Kernel {
             let member = builder(&event.attr).group(&mut group).build();
             let member = member.map_err(|error| Refused { at, errno: errno(&error) })?;
             close_on_exec(&member).map_err(|errno| Refused { at, errno })?;
+            set_filter(&member, event).map_err(|errno| Refused { at, errno })?;
             members.push(member);
         }
         Ok(Box::new(OpenGroup { group, members }))
@@ -39,14 +41,14 @@ impl Pmu for Kernel {
 }
 
 /// The package opens without the flag, and the coordinator starts workers while it holds events.
-fn close_on_exec(open: &impl AsRawFd) -> Result<(), Errno> {
+pub(crate) fn close_on_exec(open: &impl AsRawFd) -> Result<(), Errno> {
     // SAFETY: `open` owns the descriptor and is borrowed for as long as the number is used.
     let descriptor = unsafe { BorrowedFd::borrow_raw(open.as_raw_fd()) };
     fcntl(descriptor, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC)).map(drop)
 }
 
 /// The package names generic events alone, so the numbers are written where it would have written its own.
-fn builder(attr: &Attr) -> Builder<'static> {
+pub(crate) fn builder(attr: &Attr) -> Builder<'static> {
     let mut builder = Builder::new();
     let raw = builder.attrs_mut();
     (raw.type_, raw.config) = (attr.kind, attr.config);
@@ -61,6 +63,14 @@ fn builder(attr: &Attr) -> Builder<'static> {
     builder
 }
 
+fn set_filter(member: &Counter, event: &Event) -> Result<(), Errno> {
+    let Some(filter) = &event.filter else { return Ok(()) };
+    let text = CString::new(filter.as_str()).map_err(|_| Errno::EINVAL)?;
+    // SAFETY: PERF_EVENT_IOC_SET_FILTER reads a string that ends in 0, which `text` owns for the call; `member` owns the
+    // descriptor.
+    unsafe { switch::filter(member.as_raw_fd(), text.as_ptr()) }.map(drop)
+}
+
 /// Leader and members; both live as long as the group is read.
 struct OpenGroup {
     group: perf_event::Group,
@@ -68,10 +78,13 @@ struct OpenGroup {
 }
 
 /// The ioctls of `linux/perf_event.h`, with the argument 0: for this event and not for its group's members.
-mod switch {
-    use nix::request_code_none;
+pub(crate) mod switch {
+    use nix::{request_code_none, request_code_write};
+    use std::ffi::c_char;
     nix::ioctl_write_int_bad!(on, request_code_none!(b'$', 0));
     nix::ioctl_write_int_bad!(off, request_code_none!(b'$', 1));
+    nix::ioctl_write_int_bad!(output, request_code_none!(b'$', 5));
+    nix::ioctl_write_ptr_bad!(filter, request_code_write!(b'$', 6, size_of::<*mut c_char>()), c_char);
 }
 
 impl Group for OpenGroup {
@@ -95,6 +108,6 @@ impl Group for OpenGroup {
     }
 }
 
-fn errno(error: &io::Error) -> Errno {
+pub(crate) fn errno(error: &io::Error) -> Errno {
     Errno::from_raw(error.raw_os_error().unwrap_or(0))
 }

@@ -11,7 +11,10 @@ mod cpu_kind;
 mod encode;
 mod event;
 mod held;
+mod interrupted;
 mod kernel;
+mod log;
+mod memory;
 mod names;
 mod noted;
 mod open;
@@ -26,6 +29,7 @@ mod table;
 pub use counters::Counters;
 pub use event::{Attr, Event, Family};
 pub use held::Held;
+pub use log::{LogKind, LogOrder};
 pub use selection::{Order, Orders, SelectError, Selection, orders_for};
 
 #[cfg(test)]

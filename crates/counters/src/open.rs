@@ -176,6 +176,7 @@ mod tests {
             name: name.to_owned(),
             family: Family::Unit,
             attr: Attr { kind, ..of_hardware()[0].attr },
+            filter: None,
         };
         let core = |at: usize| of_hardware()[at].clone();
         let mixed = vec![unit("tsc", 9), core(0), unit("power", 12), core(1), unit("aperf", 9)];

@@ -25,7 +25,7 @@ pub(crate) fn choices(root: &Root, cpu: CpuId, events: &[EventSpec]) -> Result<V
         Err(Unencoded::Uncounted(reading)) => Ok(choice(spec, Order::Refused { name: spec.key().to_owned(), reading })),
         Ok(attr) => {
             let name = spec.key().to_owned();
-            Ok(choice(spec, Order::Count(Event { name, family: family(attr.kind), attr })))
+            Ok(choice(spec, Order::Count(Event { name, family: family(attr.kind), attr, filter: None })))
         }
     };
     events.iter().enumerate().map(of).collect()

@@ -89,7 +89,7 @@ impl<'a> Here<'a> {
     fn order(&self, name: &str, spec: &EventSpec) -> Order {
         let name = name.to_owned();
         match encode(self.root, self.cpu, spec) {
-            Ok(attr) => Order::Count(Event { family: family(&name), name, attr }),
+            Ok(attr) => Order::Count(Event { family: family(&name), name, attr, filter: None }),
             Err(Unencoded::Uncounted(reading)) => Order::Refused { name, reading },
             Err(Unencoded::Mistake { what, cure }) => {
                 Order::Refused { name, reading: Reading::Unsupported { why: format!("{what}; {cure}") } }

@@ -10,6 +10,8 @@ use record::{NO_PMU, Reading};
 /// `kernel/trace/trace_event_perf.c`).
 const FUNCTION_TRACER: &str = "ftrace:function";
 const PARANOID_FUNCTION_TRACER: i32 = -1;
+/// The level at which a tracepoint's data may be read (perf_paranoid_tracepoint_raw).
+const PARANOID_RAW: i32 = -1;
 
 /// What on this machine decides whether an event opens; the default is a machine that says nothing.
 #[derive(Clone, Debug, Default)]
@@ -67,6 +69,28 @@ pub(crate) fn reading(event: &Event, errno: Errno, has_pmu: bool, setting: &Sett
                 .to_owned(),
         },
         _ => unsupported(format!("the kernel refused the event ({said}: {})", errno.desc())),
+    }
+}
+
+/// The reading of a log that was refused at `event`; where `bytes`, for want of that much memory to lock.
+pub(crate) fn of_log(event: &Event, errno: Errno, bytes: Option<usize>, setting: &Setting) -> Reading {
+    if let Some(bytes) = bytes {
+        return Reading::Denied {
+            why: format!("the kernel lends no {} KiB for the log of its events (mmap: {})", bytes / 1024, name(errno)),
+            cure: "raise what it lends to each user: sudo sysctl kernel.perf_event_mlock_kb=16384".to_owned(),
+        };
+    }
+    let level = setting.paranoid_level.filter(|level| *level > PARANOID_RAW && !setting.may_ignore_paranoid);
+    match (errno, level) {
+        (Errno::EACCES | Errno::EPERM, Some(level)) if !setting.seccomp_filter => Reading::Denied {
+            why: format!(
+                "kernel.perf_event_paranoid is {level}, and logging a tracepoint needs {PARANOID_RAW} or less \
+                 (perf_event_open: {})",
+                name(errno)
+            ),
+            cure: format!("run as root, or sudo sysctl kernel.perf_event_paranoid={PARANOID_RAW}"),
+        },
+        _ => reading(event, errno, true, setting),
     }
 }
 

@@ -1,7 +1,8 @@
 //! Which events each worker counts: chosen once by the coordinator, handed to every worker.
 
 use crate::event::Event;
-use crate::{own, portable};
+use crate::log::LogOrder;
+use crate::{memory, own, portable};
 use host::Root;
 use plan::{CpuId, EventSpec};
 use record::{CountedEvent, Reading};
@@ -19,12 +20,18 @@ pub enum Order {
         /// Why, as a reading.
         reading: Reading,
     },
+    /// Note the shootdown interrupts of the worker's CPU at the window's edges.
+    Shootdowns,
+    /// Log what the kernel does to the worker's translations.
+    Log(LogOrder),
 }
 
 impl Order {
-    /// The counter's name.
+    /// The counter's name; of the log, which is none, `kernel_log`.
     pub fn name(&self) -> &str {
         match self {
+            Order::Shootdowns => memory::SHOOTDOWNS,
+            Order::Log(_) => "kernel_log",
             Order::Count(event) => &event.name,
             Order::Refused { name, .. } => name,
         }
@@ -63,6 +70,7 @@ pub(crate) struct Meaning {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Selection {
     cores: Vec<(Vec<CpuId>, Vec<Choice>)>,
+    log: Option<LogOrder>,
 }
 
 /// An event of the user's that means nothing on this machine.
@@ -101,14 +109,26 @@ impl Selection {
             choices.extend(own::choices(root, cpu, extra)?);
             cores.push((vec![cpu], choices));
         }
-        Ok(Selection { cores })
+        Ok(Selection { cores, log: None })
+    }
+
+    /// The same with what a run with memory steps asks for besides ([`MEMORY_COUNTERS`](plan::event::MEMORY_COUNTERS)),
+    /// and with a log of the kernel's doings; where `stacks`, with its stack at each.
+    pub fn with_memory(mut self, root: &Root, stacks: bool) -> Selection {
+        let (choices, log) = memory::choices(root, stacks);
+        self.cores.iter_mut().for_each(|(_, chosen)| chosen.extend(choices.iter().cloned()));
+        Selection { log: Some(log), ..self }
     }
 
     /// What workers are told, by kind of core.
     pub fn orders(&self) -> Vec<Orders> {
         let of = |(cpus, choices): &(Vec<CpuId>, Vec<Choice>)| Orders {
             cpus: cpus.clone(),
-            orders: choices.iter().filter_map(|choice| choice.order.clone()).collect(),
+            orders: choices
+                .iter()
+                .filter_map(|choice| choice.order.clone())
+                .chain(self.log.clone().map(Order::Log))
+                .collect(),
         };
         self.cores.iter().map(of).collect()
     }

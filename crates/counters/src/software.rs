@@ -124,7 +124,7 @@ fn software(event: &SoftwareEvent) -> Choice {
     let attr = if event.with_kernel { attr.with_kernel() } else { attr };
     Choice {
         meaning: meaning(event.name, Some(event.perf.to_owned()), event.counts, "perf_event_open(2)"),
-        order: Some(Order::Count(Event { name: event.name.to_owned(), family: Family::Software, attr })),
+        order: Some(Order::Count(Event { name: event.name.to_owned(), family: Family::Software, attr, filter: None })),
     }
 }
 
@@ -133,7 +133,7 @@ fn tracepoint(root: &Root, tracepoint: &Tracepoint) -> Choice {
     let order = match host::tracepoint_id(root, system, event) {
         Ok(id) => {
             let attr = Attr::user(TRACEPOINT, id).with_kernel();
-            Order::Count(Event { name: name.to_owned(), family: Family::Software, attr })
+            Order::Count(Event { name: name.to_owned(), family: Family::Software, attr, filter: None })
         }
         Err(error) => Order::Refused { name: name.to_owned(), reading: no_tracepoint(&error) },
     };

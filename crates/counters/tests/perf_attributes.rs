@@ -69,7 +69,7 @@ fn numbers(order: &Order) -> Option<Asked> {
             let Attr { kind, config, .. } = event.attr;
             Some((kind, config))
         }
-        Order::Refused { .. } => None,
+        Order::Refused { .. } | Order::Shootdowns | Order::Log(_) => None,
     }
 }
 

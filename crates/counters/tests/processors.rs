@@ -26,7 +26,7 @@ impl Chosen {
     fn attr(&self, name: &str) -> Attr {
         match self.order(name) {
             Order::Count(event) => event.attr,
-            Order::Refused { reading, .. } => panic!("{name} is refused: {reading:?}"),
+            other => panic!("{name} is not counted: {other:?}"),
         }
     }
 

@@ -4,6 +4,7 @@
 #![deny(unsafe_code)] // but for the module that maps a page
 
 mod address_space;
+mod broadcast;
 mod cache;
 mod cgroup;
 mod clock_source;
@@ -30,8 +31,10 @@ mod root;
 mod run_times;
 mod seccomp;
 mod shared_memory;
+mod shootdowns;
 mod smt;
 mod stolen;
+mod symbols;
 mod thread_room;
 mod tlb;
 mod topology;
@@ -41,6 +44,7 @@ mod vulnerabilities;
 mod watchdog;
 
 pub use address_space::{SpaceIds, space_ids};
+pub use broadcast::{Invalidation, invalidation};
 pub use cache::{Cache, data_caches};
 pub use cgroup::{Throttled, ThrottledError, throttled};
 pub use clock_source::{ClockSource, clock_source};
@@ -65,8 +69,10 @@ pub use root::Root;
 pub use run_times::{Ran, RunTimes, processes_called};
 pub use seccomp::{Seccomp, seccomp};
 pub use shared_memory::{SharedMemory, shared_memory};
+pub use shootdowns::{Shootdowns, ShootdownsError};
 pub use smt::{Smt, smt};
 pub use stolen::{CpuTicks, stolen_ns, stolen_ticks};
+pub use symbols::{KernelSymbols, SymbolsError};
 pub use thread_room::{ThreadLimit, ThreadRoom, thread_room};
 pub use tlb::{DataTlb, Entries, data_tlb};
 pub use topology::{HostError, topology, topology_with};

@@ -58,8 +58,8 @@ pub enum Refusal {
         /// The CPU.
         cpu: u32,
     },
-    /// `touch`: page faults.
-    #[error("`touch` is about page tables, which the model does not have")]
+    /// Steps on regions: page faults and shootdowns.
+    #[error("steps on regions are about page tables, which the model does not have")]
     Pages,
     /// `die`: a process that ends.
     #[error("`die` ends a process, and the model has none")]

@@ -51,37 +51,50 @@ pub const COUNTERS: [(&str, CountedBy); 28] = [
     ("throttled_ns", CountedBy::Kernel),
 ];
 
+/// The counters that a run whose scenario has regions asks for besides: who gave memory back, and whom that interrupted.
+/// All by the kernel. Other runs leave them out, since noting them costs time at the window's edges.
+pub const MEMORY_COUNTERS: [&str; 10] = [
+    "tlb_shootdowns",
+    "tlb_flushes_remote",
+    "tlb_flushes_local",
+    "tlb_flushes_local_mm",
+    "tlb_flushes_sent",
+    "call_function_interrupts",
+    "call_function_single_interrupts",
+    "csd_queued",
+    "ipis_sent",
+    "ipis_sent_mask",
+];
+
 /// What a counter is a count of, and so which readings add up.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// The worker's thread, in its window: the readings of all workers add up.
     Thread,
-    /// The worker's CPU: workers that share it read the same time twice.
+    /// The worker's CPU: workers that share it read the same twice.
     Cpu,
     /// The cgroup of all workers, added up over its CPUs: each of them reads the whole.
     Cgroup,
 }
 
-impl Scope {
-    /// Whether the reading is of the warm-up and the window together: what is not the thread's own is read from files,
-    /// which inside the window would disturb it.
-    pub fn spans_warm_up(self) -> bool {
-        self != Scope::Thread
-    }
-}
-
 /// The scope of a counter; an event of the user's is counted on the thread.
 pub fn scope(name: &str) -> Scope {
     match name {
-        "stolen_ns" => Scope::Cpu,
+        "stolen_ns" | "tlb_shootdowns" => Scope::Cpu,
         "throttled_ns" => Scope::Cgroup,
         _ => Scope::Thread,
     }
 }
 
-/// Whether `name` is one of [`COUNTERS`].
+/// Whether the reading is of the warm-up and the window together: what is taken from a CPU or a cgroup is told in steps
+/// too coarse for a window's edges.
+pub fn spans_warm_up(name: &str) -> bool {
+    matches!(name, "stolen_ns" | "throttled_ns")
+}
+
+/// Whether `name` is one of [`COUNTERS`] or of [`MEMORY_COUNTERS`].
 pub fn is_counter(name: &str) -> bool {
-    COUNTERS.iter().any(|(known, _)| *known == name)
+    COUNTERS.iter().any(|(known, _)| *known == name) || MEMORY_COUNTERS.contains(&name)
 }
 
 /// An event as perf spells it, taken apart but not yet looked up: which numbers it stands for is the machine's to say.
@@ -151,14 +164,19 @@ pub struct Modes {
 
 #[cfg(test)]
 mod tests {
-    use super::{COUNTERS, Scope, scope};
+    use super::{COUNTERS, MEMORY_COUNTERS, Scope, is_counter, scope, spans_warm_up};
 
     #[test]
     fn what_is_not_the_thread_s_own_is_told_apart() {
-        let scopes = COUNTERS.iter().map(|(name, _)| (*name, scope(name)));
+        let names = COUNTERS.iter().map(|(name, _)| *name).chain(MEMORY_COUNTERS);
+        let scopes = names.clone().map(|name| (name, scope(name)));
         let wider: Vec<_> = scopes.filter(|(_, scope)| *scope != Scope::Thread).collect();
-        assert_eq!(wider, [("stolen_ns", Scope::Cpu), ("throttled_ns", Scope::Cgroup)]);
-        assert!(wider.iter().all(|(_, scope)| scope.spans_warm_up()));
-        assert!(!scope("cycles").spans_warm_up() && scope("my_own") == Scope::Thread);
+        let wanted = [("stolen_ns", Scope::Cpu), ("throttled_ns", Scope::Cgroup), ("tlb_shootdowns", Scope::Cpu)];
+        assert_eq!(wider, wanted);
+        let both: Vec<&str> = names.clone().filter(|name| spans_warm_up(name)).collect();
+        assert_eq!(both, ["stolen_ns", "throttled_ns"]);
+        assert_eq!(scope("my_own"), Scope::Thread);
+        assert!(names.clone().all(is_counter) && !is_counter("my_own"));
+        assert!(!COUNTERS.iter().any(|(name, _)| MEMORY_COUNTERS.contains(name)), "no name twice");
     }
 }

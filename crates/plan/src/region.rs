@@ -146,6 +146,11 @@ impl WorkerProgram {
 }
 
 impl Program {
+    /// Whether some worker's loop has steps on regions.
+    pub fn has_memory_steps(&self) -> bool {
+        self.workers.iter().any(|worker| worker.memory_steps().next().is_some())
+    }
+
     /// Whether the worker's process needs the region of that index mapped for this worker.
     pub fn maps(&self, worker: &WorkerProgram, region: u32) -> bool {
         let shared = self.regions.get(region as usize).is_some_and(|region| region.shared);

@@ -5,6 +5,7 @@
 mod costs;
 mod doctor;
 mod events;
+mod kernel_log;
 mod memory;
 mod modelled;
 mod observation;
@@ -16,6 +17,9 @@ mod trace;
 pub use costs::CostProbe;
 pub use doctor::{Check, CheckState, Doctor};
 pub use events::Events;
+pub use kernel_log::{
+    FlushReason, KernelEvent, KernelEventKind, KernelObservation, KernelTrace, StackCount, StackSummary,
+};
 pub use memory::{
     BatchBucket, BatchTimes, MemoryCall, MemoryObservation, MemoryTrace, Punched, Stall, Timeline, TimelineBucket,
     TimelineSpan, WorkerTimeline,

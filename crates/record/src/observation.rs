@@ -1,6 +1,7 @@
 //! One worker in one repetition, judged: what of its window counts.
 
 use crate::costs::CostProbe;
+use crate::kernel_log::KernelObservation;
 use crate::memory::MemoryObservation;
 use crate::trace::CounterReadings;
 use serde::{Deserialize, Serialize};
@@ -34,8 +35,8 @@ pub struct Observation {
     pub blocked_ns: f64,
     /// Length of the whole window as the worker saw it: what counters divide by.
     pub window_ns: f64,
-    /// Length of warm-up and window together, as noted around them: what counters whose
-    /// [scope](plan::event::Scope::spans_warm_up) spans both divide by. `None` where it was not noted.
+    /// Length of warm-up and window together, as noted around them: what counters that
+    /// [span both](plan::event::spans_warm_up) divide by. `None` where it was not noted.
     #[serde(default)]
     pub noted_ns: Option<f64>,
     /// Nanoseconds a pass: the median of the kept slices; `None` with no kept slice that holds a pass.
@@ -77,6 +78,9 @@ pub struct Observation {
     /// Its memory steps; `None` where its loop has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<MemoryObservation>,
+    /// What the kernel did to its translations; `None` in a run without memory steps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<KernelObservation>,
     /// Its dealings with each lock it uses.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub locks: Vec<LockObservation>,

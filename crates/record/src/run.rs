@@ -1,6 +1,7 @@
 //! A finished run: the JSON contract of `run.json`, key for key.
 
 use crate::costs::CostProbe;
+use crate::kernel_log::StackSummary;
 use crate::memory::Timeline;
 use crate::observation::Observation;
 use crate::reading::Reading;
@@ -268,6 +269,10 @@ pub struct ArmSummary {
     /// One repetition's memory steps through the window; `None` where no loop has any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeline: Option<Timeline>,
+    /// The kernel's stacks at flushes and function-call interrupts, most frequent first by role and event; empty without
+    /// `--stacks`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stacks: Vec<StackSummary>,
     /// What the model made of it; `None` where no model ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub modelled: Option<crate::ModelledArm>,
@@ -412,7 +417,7 @@ pub struct Measured {
     /// the worst state of them all.
     #[serde(flatten)]
     pub reading: Reading,
-    /// Events a pass; of what [spans the warm-up](plan::event::Scope::spans_warm_up), the window's part by time.
+    /// Events a pass; of what [spans the warm-up](plan::event::spans_warm_up), the window's part by time.
     pub per_op: Option<f64>,
     /// Events a second of the stretch that is counted, over the role's workers.
     pub per_second: Option<f64>,
@@ -584,7 +589,7 @@ pub enum ExpectState {
 pub struct Diagnosis {
     /// `false_sharing`, `true_sharing`, `reader_invalidation`, `adjacent_line`; of locks `long_hold`, `convoy`,
     /// `costly_handoff`, `unfair`, `starved`, `oversubscribed`, `lock_word_shares_line`, `owner_died`, `lock_contention`;
-    /// or `none`.
+    /// of memory given back `tlb_shootdown`; or `none`.
     pub kind: String,
     /// How much it costs.
     pub severity: Severity,
@@ -600,7 +605,8 @@ pub struct Diagnosis {
     pub evidence: Vec<Evidence>,
     /// What to do.
     pub cure: String,
-    /// What the cure gave in this run: the ratio of ns per pass, sick over cured; `None` where no arm holds the cure.
+    /// What the cure gave in this run: the ratio of ns per pass, sick over cured; of `tlb_shootdown` that of the batches'
+    /// 99.9th percentile where it tells more. `None` where no arm holds the cure.
     pub expected_gain: Option<Gain>,
 }
 

@@ -4,13 +4,14 @@
 //! length. Nothing here is masked: which slices count is for `analysis` to say, which sees all workers.
 
 use crate::costs::CostProbe;
+use crate::kernel_log::KernelTrace;
 use crate::memory::MemoryTrace;
 use crate::reading::Reading;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Counter readings by glossary name (`l1d_load_misses`, `context_switches`, …), over the measuring window alone;
-/// those whose [scope](plan::event::Scope::spans_warm_up) says so over the warm-up too.
+/// those that [span the warm-up](plan::event::spans_warm_up) over that too.
 pub type CounterReadings = BTreeMap<String, Reading>;
 
 /// One worker's record of one repetition.
@@ -70,11 +71,12 @@ pub struct Trace {
     /// The same after the window.
     pub core_loop_after_ticks: u64,
     /// Ticks between the two notes of what is taken from the worker's CPU and cgroup: before the warm-up, and after all
-    /// have left the window. Counters whose [scope](plan::event::Scope::spans_warm_up) spans the warm-up are of this
-    /// stretch. `None` where not both were made.
+    /// have left the window. Counters that [span the warm-up](plan::event::spans_warm_up) are of this stretch. `None` where not both were made.
     pub noted_ticks: Option<u64>,
     /// What the worker's counters said about its window.
     pub counters: CounterReadings,
+    /// What the kernel did to its translations; `None` in a run without memory steps.
+    pub kernel: Option<KernelTrace>,
     /// Latencies of its passes; `None` where its role does not ask for them.
     pub latency: Option<LatencyTrace>,
     /// Its memory steps; `None` where its loop has none.

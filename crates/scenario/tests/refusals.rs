@@ -1386,7 +1386,9 @@ fn claim_of_an_unknown_metric() {
            transfers_write_remote, l1d_invalidations, upgrades, llc_loads, llc_load_misses, cache_references, \
            cache_misses, dtlb_load_misses, context_switches, context_switches_voluntary, context_switches_involuntary, \
            cpu_migrations, page_faults, page_faults_major, task_clock, futex_calls, tlb_flushes, stolen_ns, \
-           throttled_ns"#,
+           throttled_ns, tlb_shootdowns, tlb_flushes_remote, tlb_flushes_local, tlb_flushes_local_mm, \
+           tlb_flushes_sent, call_function_interrupts, call_function_single_interrupts, csd_queued, ipis_sent, \
+           ipis_sent_mask"#,
     );
     assert_eq!(
         printed(
@@ -1415,7 +1417,9 @@ fn claim_of_an_unknown_counter() {
            transfers_write_remote, l1d_invalidations, upgrades, llc_loads, llc_load_misses, cache_references, \
            cache_misses, dtlb_load_misses, context_switches, context_switches_voluntary, context_switches_involuntary, \
            cpu_migrations, page_faults, page_faults_major, task_clock, futex_calls, tlb_flushes, stolen_ns, \
-           throttled_ns"#,
+           throttled_ns, tlb_shootdowns, tlb_flushes_remote, tlb_flushes_local, tlb_flushes_local_mm, \
+           tlb_flushes_sent, call_function_interrupts, call_function_single_interrupts, csd_queued, ipis_sent, \
+           ipis_sent_mask"#,
     );
     assert_eq!(
         printed(

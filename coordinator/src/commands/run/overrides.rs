@@ -6,7 +6,7 @@ use crate::machine::Machine;
 use crate::needs;
 use counters::Selection;
 use host::Root;
-use plan::{BindError, Bound, Plan};
+use plan::{BindError, Bound, Plan, Program};
 use scenario::Loaded;
 use std::path::Path;
 
@@ -77,15 +77,31 @@ pub(crate) fn refused_elsewhere(loaded: &Loaded, error: &BindError) -> CommandEr
     loaded.source.refuse(error).into()
 }
 
-/// What is counted on each CPU that some worker runs on.
+/// What is counted on each CPU that some worker runs on; where some arm has steps on regions also what the kernel did for
+/// them, with its stacks where `stacks`.
 ///
 /// # Errors
 /// An event of the scenario's or the command line's that means nothing here, shown where it stands.
-pub(crate) fn selection(loaded: &Loaded, plan: &Plan, bound: &Bound) -> Result<Selection, CommandError> {
-    Selection::choose(&Root::system(), &needs::cpus(bound), &plan.measure.events).map_err(|error| {
+pub(crate) fn selection(
+    loaded: &Loaded,
+    plan: &Plan,
+    bound: &Bound,
+    stacks: bool,
+) -> Result<Selection, CommandError> {
+    let root = Root::system();
+    let has_steps = needs::programs(bound).any(Program::has_memory_steps);
+    if stacks && !has_steps {
+        return Err(CommandError::Usage(
+            "--stacks: no arm of this scenario gives memory back, so there is no stack to keep: leave it out, or run a \
+             scenario with steps on regions, such as scenarios/tlb_shootdown.toml"
+                .to_owned(),
+        ));
+    }
+    let chosen = Selection::choose(&root, &needs::cpus(bound), &plan.measure.events).map_err(|error| {
         let path = format!("measure.events.{}", error.index);
-        loaded.source.refuse(&BindError { path, message: error.what, cure: error.cure }).into()
-    })
+        CommandError::from(loaded.source.refuse(&BindError { path, message: error.what, cure: error.cure }))
+    })?;
+    Ok(if has_steps { chosen.with_memory(&root, stacks) } else { chosen })
 }
 
 #[cfg(test)]

@@ -24,6 +24,9 @@ mod oversubscribed;
 mod owner_died;
 mod queue;
 mod reader_invalidation;
+mod shootdown;
+#[cfg(test)]
+mod shootdown_tests;
 mod starved;
 mod true_sharing;
 mod unfair;
@@ -52,6 +55,7 @@ pub(crate) fn diagnose(view: &View, arms: &[ArmSummary]) -> Vec<Diagnosis> {
     let mut at_locks: Vec<(f64, Diagnosis)> = of_locks.iter().filter_map(|rule| rule(view, arms)).collect();
     at_locks.extend(lock_contention::find(view, arms, &at_locks));
     found.append(&mut at_locks);
+    found.extend(shootdown::find(view));
     found.sort_by(|a, b| b.0.total_cmp(&a.0));
     match found.is_empty() {
         true => vec![none::explain(view, arms)],

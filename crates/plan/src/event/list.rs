@@ -1,6 +1,6 @@
 //! A user's events together: what a list of them may not hold.
 
-use super::{COUNTERS, EventSpec, EventSpecError, is_counter};
+use super::{COUNTERS, EventSpec, EventSpecError, MEMORY_COUNTERS, is_counter};
 use crate::expect::{Metric, Subject};
 
 /// Most events of one run. Each takes a counter of the processor's for its share of the window, and no processor has as
@@ -68,7 +68,8 @@ pub fn countable(events: &[EventSpec]) -> impl Iterator<Item = &str> {
         key.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
             && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
     };
-    COUNTERS.iter().map(|(name, _)| *name).chain(events.iter().map(EventSpec::key).filter(is_identifier))
+    let lab = COUNTERS.iter().map(|(name, _)| *name).chain(MEMORY_COUNTERS);
+    lab.chain(events.iter().map(EventSpec::key).filter(is_identifier))
 }
 
 #[cfg(test)]
@@ -110,7 +111,7 @@ mod tests {
     #[test]
     fn claims_can_name_what_looks_like_a_name() {
         let events = EventSpec::list("cpu/event=1,name=l1_hits/,cache-misses,faults,sched:sched_switch,r1").unwrap();
-        let own: Vec<&str> = countable(&events).skip(COUNTERS.len()).collect();
+        let own: Vec<&str> = countable(&events).skip(COUNTERS.len() + MEMORY_COUNTERS.len()).collect();
         assert_eq!(own, ["l1_hits", "faults", "r1"]);
     }
 }
