@@ -187,6 +187,7 @@ fn program(kind: LockKind, setting: Setting, cpus: [usize; 2]) -> Program {
             role_name: "bench".to_owned(),
             cpu: CpuId(cpus[process] as u32),
             after: Nanos(0),
+            populate: vec![],
             steps: kinds.iter().map(|kind| format!("{kind:?}")).collect(),
             ops: kinds.into_iter().zip(0..).map(|(kind, step)| Op { every: 1, step, kind }).collect(),
         }

@@ -124,6 +124,7 @@ pub(crate) fn compile(step: &Step) -> Result<CompiledLoop, CompileError> {
         role_name: "bench".to_owned(),
         cpu: CpuId(0),
         after: Nanos(0),
+        populate: vec![],
         steps: vec![format!("{} word", step.name)],
         ops: vec![Op { every: 1, step: 0, kind }],
     };

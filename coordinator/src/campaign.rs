@@ -6,7 +6,7 @@ use crate::launch::name_of;
 use crate::machine::Machine;
 use crate::repetition::{self, RepetitionError};
 use crate::report::files::WriteError;
-use crate::report::lock_log::LockLog;
+use crate::report::logs::{Logs, Repetition};
 use crate::signals::Signals;
 use analysis::Findings;
 use counters::Orders;
@@ -69,8 +69,8 @@ pub(crate) struct Measured {
 /// What has been seen so far.
 struct Seen<'a> {
     observations: Vec<Observation>,
-    /// Where each wait and hold goes, where someone asked for that.
-    lock_log: Option<&'a mut LockLog>,
+    /// Where goes what is too much to keep.
+    logs: &'a mut Logs,
     /// Share of time that watching took, by repetition.
     watching: Vec<f64>,
 }
@@ -79,7 +79,7 @@ struct Seen<'a> {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RunError {
     #[error("arm `{arm}`, block {block}: {error}")]
-    LockLog { arm: String, block: u32, error: WriteError },
+    Log { arm: String, block: u32, error: WriteError },
     #[error("arm `{arm}`, block {block}: {error}")]
     Repetition { arm: String, block: u32, error: RepetitionError },
     /// Whatever the repetition died of, this is why.
@@ -109,10 +109,10 @@ impl Campaign<'_> {
     pub(crate) fn measure(
         &self,
         watcher: &mut dyn Observer,
-        lock_log: Option<&mut LockLog>,
+        logs: &mut Logs,
     ) -> Result<Measured, RunError> {
         watcher.phase("measuring");
-        let mut seen = Seen { observations: Vec::new(), lock_log, watching: Vec::new() };
+        let mut seen = Seen { observations: Vec::new(), logs, watching: Vec::new() };
         let mut extended = false;
         let (mut blocks, outcome) = match self.plan.measure.repetitions {
             Repetitions::Fixed(blocks) => (blocks, self.blocks(0..blocks, &mut seen, watcher)),
@@ -194,10 +194,9 @@ impl Campaign<'_> {
             for program in order {
                 let traces = self.repetition(program, block)?;
                 let observations = analysis::observe(&program.arm, block, program, &traces, self.machine.rate);
-                if let Some(log) = &mut seen.lock_log {
-                    let logged = log.repetition(&program.arm, block, program, &traces, self.machine.rate);
-                    logged.map_err(|error| RunError::LockLog { arm: program.arm.clone(), block, error })?;
-                }
+                let repetition = Repetition { block, program, traces: &traces, rate: self.machine.rate };
+                let logged = seen.logs.repetition(repetition);
+                logged.map_err(|error| RunError::Log { arm: program.arm.clone(), block, error })?;
                 watcher.repetition(&observations);
                 seen.watching.extend(analysis::watching_share(&traces));
                 seen.observations.extend(observations);

@@ -15,7 +15,7 @@ use std::ffi::CString;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::time::{Duration, Instant};
-use worker::{Arguments, LIFE_FD, PROGRAM_FD, READY_FD, REPORT_FD};
+use worker::{Arguments, HUGE_REGIONS_FD, LIFE_FD, PROGRAM_FD, READY_FD, REGIONS_FD, REPORT_FD};
 
 /// This executable, even if its file was replaced meanwhile.
 const THIS_EXECUTABLE: &str = "/proc/self/exe";
@@ -121,13 +121,17 @@ pub(crate) fn name_of(program: &Program, worker: &WorkerProgram) -> String {
     format!("worker {} (role `{}`, {thread}CPU {})", worker.index, worker.role_name, worker.cpu)
 }
 
-/// How messages name a process as a whole: all its workers are of one role, with indices in a row.
+/// How messages name a process as a whole: its workers have indices in a row, and are of one role or of several.
 fn name_of_process(workers: &[WorkerProgram]) -> String {
     let ([first, ..], [.., last]) = (workers, workers) else { return String::new() };
     match workers.len() {
         1 => format!("worker {} (role `{}`, CPU {})", first.index, first.role_name, first.cpu),
         _ => {
-            format!("process {} (role `{}`, workers {} to {})", first.process, first.role_name, first.index, last.index)
+            let mut roles: Vec<String> = workers.iter().map(|worker| format!("`{}`", worker.role_name)).collect();
+            roles.dedup();
+            let kind = if roles.len() == 1 { "role" } else { "roles" };
+            let roles = roles.join(" and ");
+            format!("process {} ({kind} {roles}, workers {} to {})", first.process, first.index, last.index)
         }
     }
 }
@@ -145,12 +149,15 @@ fn start(number: usize, provision: &Provision, environment: &[CString]) -> Resul
         .collect::<Result<_, _>>()?;
     let mut actions = PosixSpawnFileActions::init()?;
     actions.add_open(0, NO_INPUT, nix::fcntl::OFlag::O_RDONLY, nix::sys::stat::Mode::empty())?;
-    for (fd, number) in [
+    let always = [
         (provision.program_fd.as_fd(), PROGRAM_FD),
         (provision.reports[number].as_fd(), REPORT_FD),
         (provision.ready_write.as_fd(), READY_FD),
         (provision.life_read.as_fd(), LIFE_FD),
-    ] {
+    ];
+    let regions = provision.regions.iter().zip([REGIONS_FD, HUGE_REGIONS_FD]);
+    let regions = regions.filter_map(|(fd, number)| Some((fd.as_ref()?.as_fd(), number)));
+    for (fd, number) in always.into_iter().chain(regions) {
         actions.add_dup2(fd.as_raw_fd(), number)?;
     }
     let mut attributes = PosixSpawnAttr::init()?;
@@ -284,6 +291,7 @@ mod tests {
             period: None,
             latency: false,
             after: plan::Nanos(0),
+            populate: vec![],
             steps: vec![],
             ops: vec![],
         };

@@ -15,6 +15,7 @@ mod launch;
 mod machine;
 mod modelling;
 mod needs;
+mod pages;
 mod provision;
 mod repetition;
 mod report;

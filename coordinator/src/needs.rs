@@ -62,13 +62,16 @@ impl Crowd {
 /// Open files of the process that has most of them: those that this one was started with and hands down, and what a
 /// repetition adds. An event that the kernel then refuses takes none, so there may be fewer.
 fn open_files(root: &Root, Crowd { processes, threads }: Crowd, orders: &[Orders]) -> u64 {
-    // Requests to end, the segment and its name, the program, two pipes; a process's report and pidfd.
-    const COORDINATOR: u64 = 8;
+    // Requests to end, the segment and its name, the program, two pipes, shared regions of either kind of page; a
+    // process's report and pidfd.
+    const COORDINATOR: u64 = 10;
     const OF_EACH_PROCESS: u64 = 2;
-    // Handed over: the program, the pipes. They begin at a number of their own, and numbers are limited, not files.
-    const HIGH: u64 = 5;
-    // Report, both pipes, the lifeline's own end, the segment; each thread's run times, and a file that it reads.
-    const PROCESS: u64 = 5;
+    // Handed over: the program, the pipes, the regions. They begin at a number of their own, and numbers are limited, not
+    // files.
+    const HIGH: u64 = 7;
+    // Report, both pipes, the regions, the lifeline's own end, the segment; each thread's run times, and a file that it
+    // reads.
+    const PROCESS: u64 = 7;
     const OF_EACH_THREAD: u64 = 2;
     let begun_with = host::open_files(root);
     let of_kernel = |events: &mut dyn Iterator<Item = &Event>| {

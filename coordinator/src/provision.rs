@@ -6,9 +6,8 @@ use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::unistd::pipe2;
-use plan::Program;
-use plan::TickRate;
-use shm_layout::{CreateError, Segment, SegmentSpec};
+use plan::{Pages, Program, TickRate};
+use shm_layout::{CreateError, RegionError, Segment, SegmentSpec, region_file};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, FromRawFd, OwnedFd};
@@ -23,6 +22,8 @@ pub(crate) struct Provision {
     pub(crate) segment: Segment,
     pub(crate) slots: u32,
     pub(crate) program_fd: OwnedFd,
+    /// The shared regions of small pages, and of huge ones, where there are any.
+    pub(crate) regions: [Option<OwnedFd>; 2],
     /// One a process, in the Program's order.
     pub(crate) reports: Vec<File>,
     /// Workers write one byte each when they have attached.
@@ -38,6 +39,8 @@ pub(crate) struct Provision {
 pub(crate) enum ProvisionError {
     #[error(transparent)]
     Segment(#[from] CreateError),
+    #[error(transparent)]
+    Regions(#[from] RegionError),
     #[error("{0} failed: {1}: {cure}", cure = cures::of(Errno::from_raw(.1.raw_os_error().unwrap_or(0))))]
     System(&'static str, io::Error),
 }
@@ -60,6 +63,10 @@ pub(crate) fn provision(
     let slots = slots(program);
     let spec = SegmentSpec { program, encoded_program: &handover.encoded, slots, rate, node };
     let segment = Segment::create(&spec)?;
+    let regions = |pages| match program.shared_file(pages).1 {
+        0 => Ok(None),
+        bytes => high(region_file(bytes, pages, node)?).map(Some),
+    };
     let pipe = || {
         let (read, write) = pipe2(OFlag::O_CLOEXEC).map_err(errno("pipe2"))?;
         Ok::<_, ProvisionError>((high(read)?, high(write)?))
@@ -75,6 +82,7 @@ pub(crate) fn provision(
         program_fd: high(handover.memfd)?,
         reports: program.processes().map(report).collect::<Result<_, _>>()?,
         segment,
+        regions: [regions(Pages::Small)?, regions(Pages::Huge)?],
         ready_read,
         ready_write,
         life_read,

@@ -17,7 +17,7 @@ use shm_layout::{Segment, WorkerState};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
-/// From the start of the workers until all have attached. With [`SLACK`] 25 s beyond the window, warm-up and two of the
+/// From the start of the workers until all have attached, beyond what they populate. With [`SLACK`] 25 s beyond the window, warm-up and two of the
 /// longest passes; a worker's own timer, which starts with it, allows 30 s beyond the same (`worker`'s lifeline). So
 /// the coordinator acts first, and says who was where; the timers are for when it cannot.
 const ATTACH_TIME: Duration = Duration::from_secs(15);
@@ -95,7 +95,7 @@ struct Watch<'a> {
 
 impl Watch<'_> {
     fn watch(&mut self, held: Option<HeldArm<'_>>) -> Result<(), Stop> {
-        self.all_say_so(self.within(ATTACH_TIME))?;
+        self.all_say_so(self.within(ATTACH_TIME + self.program.longest_populate().duration()))?;
         self.provision.segment.unlink();
         let control = self.provision.segment.control();
         if held.is_some() {

@@ -1,7 +1,7 @@
 //! Whether a Program fits its segment: asked before anything is made, and again by every worker before it runs.
 
 use crate::map::SegmentMap;
-use plan::{Address, LockKind, OpKind, Program};
+use plan::{Address, LockKind, MemoryStep, OpKind, Program};
 
 /// Why a Program cannot run in any segment. Compiled code trusts its numbers, so none is taken unchecked.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -36,6 +36,16 @@ pub enum ProgramError {
         /// How many there are.
         count: u64,
     },
+    /// A step on a region would go across its end.
+    #[error("chunks of {chunk} bytes, {bytes} bytes a pass, do not go round region `{region}`")]
+    OutsideRegion {
+        /// The region's name.
+        region: String,
+        /// Bytes of a pass.
+        bytes: u64,
+        /// Bytes of a chunk.
+        chunk: u64,
+    },
     /// No mapping can be that large.
     #[error("a fields area of {area_bytes} bytes is more than any process can map: make the layout smaller")]
     TooLarge {
@@ -68,6 +78,7 @@ pub(crate) fn check_program(program: &Program, slots: u32) -> Result<SegmentMap,
     for worker in &program.workers {
         named("worker", worker.index.0, u64::from(slots))?;
         worker.ops.iter().try_for_each(|op| check_op(program, &op.kind))?;
+        worker.populate.iter().try_for_each(|region| named("region", *region, program.regions.len() as u64))?;
     }
     let area_bytes = program.area_bytes;
     // A count past u32 is refused as too large: its nodes alone are.
@@ -82,8 +93,20 @@ fn check_op(program: &Program, op: &OpKind) -> Result<(), ProgramError> {
         OpKind::Post { width, at } | OpKind::Wait { width, at } => inside(program, *at, width.bytes()),
         OpKind::Flush { at } => all_inside(program, at, 1),
         OpKind::Lock { lock, .. } | OpKind::Unlock { lock, .. } => named("lock", *lock, program.locks.len() as u64),
-        OpKind::Touch { region } => named("region", *region, program.regions.len() as u64),
+        OpKind::Memory(step) => check_memory(program, step),
         OpKind::Work(_) | OpKind::Pause | OpKind::Fence | OpKind::Yield | OpKind::Sleep(_) | OpKind::Die => Ok(()),
+    }
+}
+
+/// Its chunks go round the region, so that a worker takes none across its end.
+fn check_memory(program: &Program, step: &MemoryStep) -> Result<(), ProgramError> {
+    named("region", step.region, program.regions.len() as u64)?;
+    let region = &program.regions[step.region as usize];
+    let goes_round = step.chunk > 0 && region.bytes.is_multiple_of(step.chunk);
+    let fits = step.bytes <= region.bytes && (goes_round || !step.verb.needs_mapping(region.shared));
+    match fits {
+        true => Ok(()),
+        false => Err(ProgramError::OutsideRegion { region: region.name.clone(), bytes: step.bytes, chunk: step.chunk }),
     }
 }
 
@@ -119,7 +142,7 @@ fn named(what: &'static str, index: u32, count: u64) -> Result<(), ProgramError>
 mod tests {
     use super::*;
     use crate::testing::program;
-    use plan::{AccessKind, Op, Width};
+    use plan::{AccessKind, MemoryVerb, Op, Pages, Region, Width};
 
     fn with_op(kind: OpKind) -> Program {
         let mut program = program(128);
@@ -160,8 +183,22 @@ mod tests {
 
     #[test]
     fn locks_regions_and_workers_that_do_not_exist_are_named() {
-        let refused = check_program(&with_op(OpKind::Touch { region: 0 }), 2);
+        let touch = |bytes, chunk| {
+            let verb = MemoryVerb::Touch;
+            OpKind::Memory(MemoryStep { verb, region: 0, bytes, chunk, pause: plan::Nanos(0) })
+        };
+        let refused = check_program(&with_op(touch(4096, 4096)), 2);
         assert_eq!(refused, Err(ProgramError::NoSuch { what: "region", index: 0, count: 0 }));
+        let mut populating = program(128);
+        populating.workers[0].populate = vec![3];
+        assert_eq!(check_program(&populating, 2), Err(ProgramError::NoSuch { what: "region", index: 3, count: 0 }));
+        let in_region = |bytes, chunk| {
+            let mut program = with_op(touch(bytes, chunk));
+            program.regions = vec![Region { name: "heap".into(), bytes: 8192, shared: false, pages: Pages::Small }];
+            check_program(&program, 2).is_ok()
+        };
+        assert!(in_region(8192, 4096) && in_region(4096, 4096));
+        assert!(!in_region(12288, 4096) && !in_region(8192, 3 * 4096) && !in_region(4096, 0));
         for kind in [OpKind::Lock { lock: 1, shared: false, timeout: None }, OpKind::Unlock { lock: 1, shared: false }]
         {
             let refused = check_program(&with_op(kind), 2);

@@ -23,7 +23,7 @@ pub use control::{Control, Gate, Phase, WindowTicks};
 pub use header::{Header, HeaderError, program_hash};
 pub use map::SegmentMap;
 pub use orphans::{Orphan, orphans, remove_orphan};
-pub use segment::{AttachError, CreateError, Segment, SegmentSpec};
+pub use segment::{AttachError, CreateError, RegionError, Segment, SegmentSpec, region_file};
 pub use slot::{Court, READS_OFFSET, Slot, WAITS_FOR_OFFSET, WorkerState};
 
 /// A type that may lie in shared memory.

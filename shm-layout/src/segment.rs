@@ -3,10 +3,12 @@
 
 mod create;
 mod ownership;
+mod regions;
 
 #[cfg(test)]
 pub(crate) use create::random_name;
 pub use create::{CreateError, SegmentSpec};
+pub use regions::{RegionError, region_file};
 
 use crate::SharedMemory;
 use crate::check::{ProgramError, check_program};

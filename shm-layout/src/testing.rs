@@ -24,6 +24,7 @@ pub(crate) fn program(area_bytes: u64) -> Program {
             role_name: "r".into(),
             cpu: CpuId(0),
             after: Nanos(0),
+            populate: vec![],
             steps: vec![],
             ops: vec![],
         }],

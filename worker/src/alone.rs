@@ -5,10 +5,11 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::measure;
 use crate::probe::Reading;
-use crate::region;
+use crate::region::{Files, Views};
 use plan::Program;
 use record::{LockTrace, Trace};
 use shm_layout::{Phase, Segment, ticks};
+use std::sync::Arc;
 
 /// One worker's compiled loop on a segment, with all that a worker keeps of its passes: locks and their logs, clock
 /// reads between batches. The window opens when every worker of the program has made its first batch and the warm-up
@@ -37,7 +38,8 @@ impl<'s> LoopOnSegment<'s> {
         let sites = LockSites::of(program, segment.map(), mine.index);
         let compiled = CompiledLoop::compile(mine, &sites, program.seed, work_ns_per_turn, &crate::hooks());
         let compiled = compiled.map_err(Failure::compile)?;
-        let context = Context::new(segment, program, mine, &[], region::map(program, mine)?);
+        let views = Views::map(program, std::slice::from_ref(mine), &Files::default())?;
+        let context = Context::new(segment, program, mine, &[], Arc::new(views));
         Ok(LoopOnSegment { compiled, context, cpu: mine.cpu.0 })
     }
 
@@ -111,6 +113,7 @@ mod tests {
             role_name: "r".into(),
             cpu: CpuId(0),
             after: Nanos(0),
+            populate: vec![],
             steps: kinds.iter().map(|kind| format!("{kind:?}")).collect(),
             ops: kinds.into_iter().zip(0..).map(|(kind, step)| Op { every: 1, step, kind }).collect(),
         };

@@ -7,11 +7,12 @@ use crate::locks::Locks;
 use crate::pace::Schedule;
 use crate::probe::Reading;
 use crate::recorder::Recorder;
-use crate::region::Mapped;
+use crate::region::{Paging, Views};
 use counters::Order;
 use plan::{Program, WorkerProgram};
 use record::{CostProbe, Trace};
 use shm_layout::Segment;
+use std::sync::Arc;
 
 /// A blocking this long ends the batch, so that the clock is read about each 20 us.
 const BREAK_AFTER_NS: u64 = 7_000;
@@ -33,8 +34,8 @@ pub(crate) struct Context<'s> {
     pub(crate) gave_up_in: Option<u32>,
     /// The Program's locks.
     pub(crate) locks: Locks<'s>,
-    /// The Program's regions that this worker uses, by the Program's index.
-    pub(crate) regions: Vec<Option<Mapped>>,
+    /// Its steps on regions; `None` where it has none, and while one is made.
+    pub(crate) paging: Option<Box<Paging>>,
     /// Whether waits and holds are timed; not in a `plain` arm.
     pub(crate) timed_locks: bool,
     /// When passes are due; `None` in a closed loop.
@@ -49,7 +50,7 @@ impl<'s> Context<'s> {
         program: &Program,
         me: &WorkerProgram,
         orders: &[Order],
-        regions: Vec<Option<Mapped>>,
+        views: Arc<Views>,
     ) -> Context<'s> {
         let rate = segment.header().tick_rate();
         let (warm_up, window) = (rate.ticks(program.warm_up.0), rate.ticks(program.window.0));
@@ -66,7 +67,7 @@ impl<'s> Context<'s> {
             failure: None,
             gave_up_in: None,
             locks,
-            regions,
+            paging: Paging::new(program, me, views, rate),
             timed_locks: program.timed_locks,
             schedule: Schedule::of(me, program.window.0, program.seed, rate),
             latency: me.latency.then(|| Latency::of_at_most(warm_up.saturating_add(window).saturating_mul(2))),
@@ -91,6 +92,7 @@ impl<'s> Context<'s> {
         let was_inside = self.recorder.inside();
         self.recorder.read(now, self.segment.control(), self.segment.slot(self.index), self.workers);
         self.open_or_close_locks(was_inside);
+        self.paging.iter_mut().for_each(|paging| paging.interrupted());
     }
 
     /// The same from a hook, inside a batch.
@@ -176,6 +178,7 @@ impl<'s> Context<'s> {
             core_loop_after_ticks: after.core_loop_ticks,
             counters: recorded.counters,
             latency: self.latency.map(Latency::into_trace),
+            memory: self.paging.map(|paging| paging.into_trace()),
             locks,
             stuck_in_step: self.gave_up_in.filter(|_| recorded.passes == 0),
         }

@@ -218,6 +218,7 @@ mod tests {
             role_name: "r".into(),
             cpu: CpuId(0),
             after: Nanos(0),
+            populate: vec![],
             steps: vec![],
             ops: vec![],
         }

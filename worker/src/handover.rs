@@ -26,6 +26,11 @@ pub const READY_FD: RawFd = 5;
 /// Read end of the pipe whose write end lives as long as the coordinator.
 pub const LIFE_FD: RawFd = 6;
 
+/// Descriptor of the file that holds the shared regions of small pages ([`Program::shared_file`]), where there are any.
+pub const REGIONS_FD: RawFd = 7;
+/// The same of those of huge pages.
+pub const HUGE_REGIONS_FD: RawFd = 8;
+
 /// A worker process's arguments, after [`WORKER_ARGUMENT`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arguments {
@@ -132,6 +137,16 @@ pub(crate) struct Encoded {
 fn adopt(fd: RawFd) -> File {
     // SAFETY: the coordinator placed this descriptor by number at spawn, and each is adopted once, by one function here.
     File::from(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Takes over [`REGIONS_FD`]. Once.
+pub(crate) fn adopt_regions() -> OwnedFd {
+    adopt(REGIONS_FD).into()
+}
+
+/// Takes over [`HUGE_REGIONS_FD`]. Once.
+pub(crate) fn adopt_huge_regions() -> OwnedFd {
+    adopt(HUGE_REGIONS_FD).into()
 }
 
 pub(crate) fn read_brief() -> Result<Encoded, Failure> {

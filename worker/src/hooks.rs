@@ -4,6 +4,7 @@
 use crate::compile::{Hooks, LockCell};
 use crate::context::Context;
 use crate::locks;
+use crate::region;
 use shm_layout::ticks;
 use std::ffi::c_void;
 use std::time::Duration;
@@ -13,7 +14,7 @@ const SPINS_A_READ: u32 = 64;
 
 /// The hooks of a worker; the context of their first cell is the worker's own state.
 pub fn hooks() -> Hooks {
-    Hooks { lock, unlock, released, handoff, sample, spin, tick, yield_now, sleep, touch, die }
+    Hooks { lock, unlock, released, handoff, sample, spin, tick, yield_now, sleep, memory, die }
 }
 
 /// Borrows the context for the length of one hook.
@@ -84,14 +85,11 @@ unsafe extern "C" fn sleep(context: *mut c_void, ns: u64) {
     timed(unsafe { borrow(context) }, || std::thread::sleep(Duration::from_nanos(ns)));
 }
 
-unsafe extern "C" fn touch(context: *mut c_void, region: u32) {
+unsafe extern "C" fn memory(context: *mut c_void, op: u32) {
     // SAFETY: as in `lock`.
     let context = unsafe { borrow(context) };
-    let start = ticks();
-    if let Some(Some(region)) = context.regions.get(region as usize) {
-        region.touch();
-    }
-    was_blocked(context, start);
+    region::make_step(context, op as usize);
+    stop_after_pass_if_told(context);
 }
 
 /// `SIGKILL` gives the process no chance to let go of anything: what it holds stays held, as with any crash.

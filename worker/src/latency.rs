@@ -32,7 +32,7 @@ impl Latency {
 }
 
 /// Each length that occurred, as the middle of those that the histogram does not tell apart.
-fn counts(histogram: &Histogram<u64>) -> Vec<TickCount> {
+pub(crate) fn counts(histogram: &Histogram<u64>) -> Vec<TickCount> {
     let recorded = histogram.iter_recorded();
     recorded
         .map(|step| TickCount {

@@ -38,7 +38,9 @@ mod scripted;
 
 pub use alone::LoopOnSegment;
 pub use failure::Failure;
-pub use handover::{Arguments, Handover, LIFE_FD, PROGRAM_FD, READY_FD, REPORT_FD, Report, WORKER_ARGUMENT};
+pub use handover::{
+    Arguments, HUGE_REGIONS_FD, Handover, LIFE_FD, PROGRAM_FD, READY_FD, REGIONS_FD, REPORT_FD, Report, WORKER_ARGUMENT,
+};
 pub use heap::Heap;
 pub use hooks::hooks;
 
@@ -48,9 +50,11 @@ use counters::Orders;
 use crossbeam_utils::Backoff;
 use gate::Gatekeeper;
 use handover::{Brief, Encoded, ReadyPipe, Reporter};
+use region::{Files, Views};
 use plan::{Program, WorkerProgram};
 use shm_layout::{Phase, Segment, WorkerState};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 /// Runs a process's workers with the arguments that follow [`WORKER_ARGUMENT`]. Never called by a user.
 pub fn main(arguments: &[String]) -> ExitCode {
@@ -76,6 +80,7 @@ struct Process<'a> {
     orders: &'a [Orders],
     segment: &'a Segment,
     ready: ReadyPipe,
+    views: Arc<Views>,
 }
 
 /// What is left to report: traces, or who failed.
@@ -87,7 +92,8 @@ fn live(arguments: &Arguments, reporter: &Reporter) -> Result<Report, Report> {
     lifeline::set_deadline(&program);
     let segment = Segment::attach(&arguments.segment, &program, &bytes, arguments.slots);
     let segment = &segment.map_err(|error| of_process(Failure::attach(error)))?;
-    let process = Process { program: &program, orders: &orders, segment, ready: ReadyPipe::adopt() };
+    let views = Arc::new(Views::map(&program, crew, &Files::adopt(&program)).map_err(of_process)?);
+    let process = Process { program: &program, orders: &orders, segment, ready: ReadyPipe::adopt(), views };
     crew::run(crew, reporter, |me| process.work(me)).map(Report::Traces)
 }
 
@@ -102,8 +108,8 @@ impl Process<'_> {
         let mut contender = probe::Contender::compile(me)?;
         let costs = costs::Costs::prepare(me)?;
         let orders = counters::orders_for(self.orders, me.cpu);
-        let regions = region::map(program, me)?;
-        let mut context = Context::new(segment, program, me, orders, regions);
+        self.views.populate(me);
+        let mut context = Context::new(segment, program, me, orders, Arc::clone(&self.views));
         let mut gatekeeper = Gatekeeper { program, segment, index, ready };
         resident::touch_own_pages();
         slot.set_thread(nix::unistd::gettid().as_raw());

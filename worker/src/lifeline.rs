@@ -32,7 +32,8 @@ pub(crate) fn tie_to(parent: i32) -> Result<(), Errno> {
 
 /// The kernel's own end to a worker that hangs while its coordinator cannot act.
 pub(crate) fn set_deadline(program: &Program) {
-    let lengths = [program.window, program.warm_up, program.longest_pass(), program.longest_pass()];
+    let pass = program.longest_pass();
+    let lengths = [program.window, program.warm_up, program.longest_populate(), pass, pass];
     let seconds = lengths.iter().fold(0u64, |sum, n| sum.saturating_add(n.0)).div_ceil(1_000_000_000) + GRACE_S;
     let seconds = seconds.saturating_mul(u64::from(program.workers_a_cpu()));
     alarm::set(u32::try_from(seconds).unwrap_or(u32::MAX));

@@ -44,6 +44,7 @@ pub(crate) fn run(
     gatekeeper.pass(Gate::BeforeWarmUp)?;
     context.recorder.around();
     context.recorder.price(segment.control(), segment.slot(context.index), context.workers);
+    context.paging.iter_mut().for_each(|paging| paging.price());
     segment.slot(context.index).set_state(WorkerState::Running);
     work(compiled, context);
     context.recorder.around();

@@ -104,6 +104,7 @@ mod tests {
             period: period.map(Nanos),
             latency: true,
             after: Nanos(after),
+            populate: vec![],
             steps: vec![],
             ops: vec![],
         }

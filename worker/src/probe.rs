@@ -300,6 +300,7 @@ mod tests {
             role_name: "r".into(),
             cpu: CpuId(cpu),
             after: Nanos(0),
+            populate: vec![],
             steps: vec![],
             ops: vec![],
         };

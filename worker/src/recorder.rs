@@ -161,6 +161,16 @@ impl Recorder {
         self.open_ticks + self.after_ticks
     }
 
+    /// When the window opened; 0 before it has.
+    pub(crate) fn open_ticks(&self) -> u64 {
+        self.open_ticks
+    }
+
+    /// When the work of the role that begins last began, or will.
+    pub(crate) fn together_ticks(&self) -> u64 {
+        self.open_ticks + self.last_after_ticks
+    }
+
     /// When the window closes; 0 before it has opened.
     pub(crate) fn close_ticks(&self) -> u64 {
         self.close_ticks

@@ -58,6 +58,7 @@ pub(crate) fn program<const N: usize>(kind: LockKind, window_ms: u64, loops: [Ve
         role_name: "r".into(),
         cpu: CpuId(0),
         after: Nanos(0),
+        populate: vec![],
         steps: ops.iter().map(|(_, kind)| format!("{kind:?}")).collect(),
         ops: ops.into_iter().zip(0..).map(|((every, kind), step)| Op { every, step, kind }).collect(),
     };
@@ -112,7 +113,7 @@ fn play(segment: &Segment, program: &Program) -> Vec<Trace> {
         let slots = program.workers.len() as u32 + 1;
         let segment = &Segment::attach(name, program, ENCODED, slots).unwrap();
         let mut compiled = compile(segment, program, me);
-        let mut context = Context::new(segment, program, me, &[], Vec::new());
+        let mut context = Context::new(segment, program, me, &[], Default::default());
         measure::work(&mut compiled, &mut context);
         assert_eq!(context.failure, None);
         let nothing = Reading::default;

@@ -148,7 +148,7 @@ impl<'s> Stage<'s> {
         let sites = LockSites::of(program, segment.map(), me.index);
         let hooks = Hooks { yield_now: note_owned, ..crate::hooks() };
         let compiled = CompiledLoop::compile(me, &sites, 1, 1.0, &hooks).unwrap();
-        let mut context = Context::new(segment, program, me, &[], Vec::new());
+        let mut context = Context::new(segment, program, me, &[], Default::default());
         segment.control().release();
         while !context.recorder.inside() {
             context.read(ticks());

@@ -8,7 +8,7 @@ mod decode;
 mod support;
 
 use decode::{Event, How, decode};
-use plan::{AccessKind, Address, LockKind, Nanos, Op, OpKind, Width, WorkerProgram};
+use plan::{AccessKind, Address, LockKind, MemoryVerb, Nanos, Op, OpKind, Width, WorkerProgram};
 use proptest::prelude::*;
 use shm_layout::{READS_OFFSET, WAITS_FOR_OFFSET};
 use std::collections::{BTreeMap, BTreeSet};
@@ -69,7 +69,7 @@ fn verb(kind: &OpKind) -> &'static str {
         OpKind::Yield => "yield",
         OpKind::Sleep(_) => "sleep",
         OpKind::Die => "die",
-        OpKind::Touch { .. } => "touch",
+        OpKind::Memory(step) => step.verb.name(),
     }
 }
 
@@ -332,9 +332,9 @@ fn every_operation() -> Vec<OpKind> {
         OpKind::Fence,
         OpKind::Yield,
         OpKind::Sleep(Nanos(1_000_000)),
-        OpKind::Touch { region: 2 },
         OpKind::Die,
     ];
+    all.extend(MemoryVerb::ALL.map(|(_, verb)| support::memory_step(verb)));
     all.extend(addresses().map(|at| OpKind::Flush { at }));
     for width in WIDTHS {
         all.extend([OpKind::Post { width, at: 64 }, OpKind::Wait { width, at: 64 }]);
@@ -465,7 +465,7 @@ fn any_operation() -> impl Strategy<Value = OpKind> {
         1 => any_address().prop_map(|at| OpKind::Flush { at }),
         1 => (0u64..500).prop_map(|ns| OpKind::Work(Nanos(ns))),
         1 => (0u64..500).prop_map(|ns| OpKind::Sleep(Nanos(ns))),
-        1 => (0u32..4).prop_map(|region| OpKind::Touch { region }),
+        1 => prop::sample::select(MemoryVerb::ALL.to_vec()).prop_map(|(_, verb)| support::memory_step(verb)),
         1 => prop::sample::select(vec![OpKind::Pause, OpKind::Fence, OpKind::Yield, OpKind::Die]),
     ]
 }

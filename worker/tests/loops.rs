@@ -4,7 +4,7 @@
 
 mod support;
 
-use plan::{AccessKind, Address, Nanos, OpKind, Width};
+use plan::{AccessKind, Address, MemoryVerb, Nanos, OpKind, Width};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use support::{Called, Context, access, compile, program, program_every, run};
 use worker::compile::{CompileError, CompiledLoop, LockSites, Progress, work_turn_ns};
@@ -99,7 +99,7 @@ fn hooks_are_called_in_order_with_their_arguments() {
         access(AccessKind::Add, 0),
         OpKind::Sleep(Nanos(5_000_000_000)),
         OpKind::Yield,
-        OpKind::Touch { region: 1 },
+        support::memory_step(MemoryVerb::Punch),
         OpKind::Pause,
         OpKind::Flush { at: Address::Fixed(8) },
         OpKind::Flush { at: Address::Any(vec![8, 0]) },
@@ -110,7 +110,7 @@ fn hooks_are_called_in_order_with_their_arguments() {
     let done = run(&mut compile(&program(ops)), &mut area, &mut context, 2);
     assert_eq!(done.passes, 2);
     assert_eq!(area, [2, 0]);
-    let pass = [Called::Sleep(5_000_000_000), Called::Yield, Called::Touch(1)];
+    let pass = [Called::Sleep(5_000_000_000), Called::Yield, Called::Memory(3)];
     assert_eq!(context.log, [pass, pass].concat());
 }
 

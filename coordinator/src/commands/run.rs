@@ -15,14 +15,16 @@ use crate::hold::Hold;
 use crate::machine::Machine;
 use crate::modelling;
 use crate::needs;
+use crate::pages;
 use crate::report::files;
-use crate::report::lock_log::LockLog;
+use crate::report::logs::Logs;
 use crate::report::progress::{Progress, ProgressMode};
 use crate::report::style::{ColourChoice, Style};
 use crate::report::window;
 use crate::signals::Signals;
 use assemble::Origin;
 use counters::Held;
+use host::Root;
 use plan::Bound;
 use std::io::{IsTerminal, Write};
 use std::time::{Instant, SystemTime};
@@ -34,7 +36,8 @@ pub(crate) fn run(options: &RunOptions, colour: ColourChoice) -> Result<Ending, 
     let seed = options.seed.unwrap_or_else(|| u64::from(rand::random::<u32>()));
     let refused = |error: plan::BindError| overrides::usage_or_refusal(&loaded, error);
     let plan = loaded.plan.clone().only(&options.shape.only).map_err(refused)?;
-    let bound = plan::bind(&plan, &machine.topology, seed).map_err(refused)?;
+    let mut bound = plan::bind(&plan, &machine.topology, seed).map_err(refused)?;
+    pages::withdraw_unpaged(&mut bound, &Root::system());
     if needs::unplaced(&bound).is_some() {
         say(&nothing_to_run(&bound));
         return Ok(Ending::HostCannot);
@@ -49,7 +52,7 @@ pub(crate) fn run(options: &RunOptions, colour: ColourChoice) -> Result<Ending, 
     }
     let failed = |error: files::WriteError| CommandError::Failed(error.to_string());
     let folder = files::check(&options.out).map_err(failed)?;
-    let mut lock_log = options.lock_log.then(|| LockLog::create(folder)).transpose().map_err(failed)?;
+    let mut logs = Logs::create(folder, options.lock_log, needs::programs(&bound)).map_err(failed)?;
     clean::sweep();
     let spoilers = spoilers::look(options, &plan, &bound, &selection, &machine);
     let orders = selection.orders();
@@ -68,7 +71,7 @@ pub(crate) fn run(options: &RunOptions, colour: ColourChoice) -> Result<Ending, 
         hold: hold.as_ref(),
     };
     let mut progress = Progress::new(progress_mode(options), &plan.title, campaign.planned_repetitions());
-    let measured = campaign.measure(&mut progress, lock_log.as_mut());
+    let measured = campaign.measure(&mut progress, &mut logs);
     progress.finish();
     drop(held);
     let measured = measured.map_err(|error| conclude::command_error(&error, &signals))?;
@@ -79,7 +82,7 @@ pub(crate) fn run(options: &RunOptions, colour: ColourChoice) -> Result<Ending, 
     if options.model || modelling::is_wanted(&run) {
         modelling::beside(&mut run, &bound, &machine.topology);
     }
-    let folder = conclude::save(&run, lock_log, options, &loaded.plan.name, &verdict, signals)?;
+    let folder = conclude::save(&run, logs, options, &loaded.plan.name, &verdict, signals)?;
     conclude::show(&run, options, folder, &verdict, &style)
 }
 

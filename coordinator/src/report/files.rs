@@ -1,6 +1,6 @@
 //! What stays on disk: a folder a run, there whole or not at all.
 
-use crate::report::lock_log::LockLog;
+use crate::report::logs::Logs;
 use crate::report::text::escaped;
 use crate::report::{hlog, samples};
 use nix::errno::Errno;
@@ -74,13 +74,13 @@ pub(crate) fn check(out_root: &Path) -> Result<&Path, WriteError> {
 }
 
 /// Writes `run.json`, `samples.csv`, where waits, holds or latencies were kept `latency.hlog`, and where there is a log of
-/// lock times `locks.csv`, to `out_root/name/<start, UTC>/` and returns that folder. `name` is the scenario's short name ([`plan::Plan::name`]);
+/// lock times `locks.csv` and where loops have steps on regions `timeline.csv`, to `out_root/name/<start, UTC>/` and returns that folder. `name` is the scenario's short name ([`plan::Plan::name`]);
 /// whatever it holds, the folder lies below `out_root`. The files are written to a hidden folder beside it, flushed to the
 /// disk and then renamed: a reader sees all of them or none. Where the name is taken, `-2`, `-3`, … is added.
 ///
 /// # Errors
 /// [`WriteError`]: what was tried, on which path, the system's answer and the cure. Then nothing new is left on disk.
-pub(crate) fn write(run: &Run, lock_log: Option<LockLog>, out_root: &Path, name: &str) -> Result<PathBuf, WriteError> {
+pub(crate) fn write(run: &Run, logs: Logs, out_root: &Path, name: &str) -> Result<PathBuf, WriteError> {
     let parent = out_root.join(path_part(name));
     let mut cleanup = Cleanup::default();
     create_with_parents(&parent, &mut cleanup)?;
@@ -93,8 +93,11 @@ pub(crate) fn write(run: &Run, lock_log: Option<LockLog>, out_root: &Path, name:
     if !distributions.is_empty() {
         put(&temporary.join("latency.hlog"), |out| hlog::write(run, &distributions, out))?;
     }
-    if let Some(log) = lock_log {
+    if let Some(log) = logs.locks {
         put(&temporary.join("locks.csv"), |out| log.copy(out))?;
+    }
+    if let Some(log) = logs.timeline {
+        put(&temporary.join("timeline.csv"), |out| log.copy(out))?;
     }
     sync_folder(&temporary)?;
     let folder = rename_to_free_name(&temporary, &parent, &stamp)?;
@@ -140,7 +143,7 @@ impl Cleanup {
 impl Drop for Cleanup {
     fn drop(&mut self) {
         for folder in self.created.iter().rev() {
-            for file in ["run.json", "samples.csv", "latency.hlog", "locks.csv"] {
+            for file in ["run.json", "samples.csv", "latency.hlog", "locks.csv", "timeline.csv"] {
                 // Absent in all folders but the innermost; an error here has a worse one before it, which is reported.
                 let _ = fs::remove_file(folder.join(file));
             }
@@ -236,7 +239,7 @@ mod tests {
         for run in
             [testing::false_sharing(), testing::mutex(), testing::every_reading(), testing::poor(), testing::modelled()]
         {
-            let folder = write(&run, None, root.path(), "x").unwrap();
+            let folder = write(&run, Logs::default(), root.path(), "x").unwrap();
             let text = fs::read_to_string(folder.join("run.json")).unwrap();
             assert_eq!(serde_json::from_str::<Run>(&text).unwrap(), run);
         }
@@ -247,7 +250,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let run = testing::false_sharing();
         let out = root.path().join("deep/results");
-        let folder = write(&run, None, &out, "false_sharing").unwrap();
+        let folder = write(&run, Logs::default(), &out, "false_sharing").unwrap();
         assert_eq!(folder, out.join("false_sharing/2026-11-24T12-34-56Z"));
         assert_eq!(
             tree(&out),
@@ -265,10 +268,10 @@ mod tests {
     fn the_log_of_latencies_is_there_where_there_is_something_in_it() {
         let root = tempfile::tempdir().unwrap();
         let mut run = testing::mutex();
-        let bare = write(&run, None, root.path(), "s").unwrap();
+        let bare = write(&run, Logs::default(), root.path(), "s").unwrap();
         assert!(!bare.join("latency.hlog").exists());
         run.observations.iter_mut().for_each(|seen| testing::give_times(seen, 0));
-        let timed = write(&run, None, root.path(), "s").unwrap();
+        let timed = write(&run, Logs::default(), root.path(), "s").unwrap();
         let log = fs::read_to_string(timed.join("latency.hlog")).unwrap();
         assert!(log.contains("\nTag=packed/wait:m,0.000,"), "{log}");
     }
@@ -277,16 +280,16 @@ mod tests {
     fn a_taken_name_gets_a_number_and_is_not_overwritten() {
         let root = tempfile::tempdir().unwrap();
         let mut run = testing::false_sharing();
-        let first = write(&run, None, root.path(), "s").unwrap();
+        let first = write(&run, Logs::default(), root.path(), "s").unwrap();
         let before = fs::read(first.join("run.json")).unwrap();
         run.seed = 43;
-        let names = [(); 2].map(|()| write(&run, None, root.path(), "s").unwrap());
+        let names = [(); 2].map(|()| write(&run, Logs::default(), root.path(), "s").unwrap());
         assert_eq!(names, ["-2", "-3"].map(|end| root.path().join(format!("s/2026-11-24T12-34-56Z{end}"))));
         assert_eq!(fs::read(first.join("run.json")).unwrap(), before);
         let parent = root.path().join("file");
         fs::create_dir(&parent).unwrap();
         fs::write(parent.join("2026-11-24T12-34-56Z"), "in the way").unwrap();
-        assert!(write(&run, None, root.path(), "file").unwrap().ends_with("2026-11-24T12-34-56Z-2"));
+        assert!(write(&run, Logs::default(), root.path(), "file").unwrap().ends_with("2026-11-24T12-34-56Z-2"));
     }
 
     #[test]
@@ -296,7 +299,7 @@ mod tests {
         let mut run = testing::false_sharing();
         "../../2026".clone_into(&mut run.started_utc);
         for name in ["../escape", "/etc/x", "..", ".", "", "a/b", "tab\there", &"long".repeat(200)] {
-            let folder = write(&run, None, &out, name).unwrap();
+            let folder = write(&run, Logs::default(), &out, name).unwrap();
             let below = folder.strip_prefix(&out).unwrap();
             assert_eq!(below.components().count(), 2, "{name:?} gave {below:?}");
             assert!(below.components().all(|part| matches!(part, std::path::Component::Normal(_))));
@@ -309,7 +312,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let file = root.path().join("file");
         fs::write(&file, "mine").unwrap();
-        let error = write(&testing::false_sharing(), None, &file, "s").unwrap_err();
+        let error = write(&testing::false_sharing(), Logs::default(), &file, "s").unwrap_err();
         let message = error.to_string();
         assert!(message.contains(&file.display().to_string()), "{message}");
         assert!(message.contains("(ENOTDIR)") || message.contains("(EEXIST)"), "{message}");
@@ -339,7 +342,7 @@ mod tests {
     #[test]
     fn a_folder_that_may_not_be_written_is_an_error_with_its_cure() {
         // The kernel's own file system refuses new folders to everybody, root included.
-        let error = write(&testing::false_sharing(), None, Path::new("/proc/self"), "s").unwrap_err();
+        let error = write(&testing::false_sharing(), Logs::default(), Path::new("/proc/self"), "s").unwrap_err();
         assert_eq!((error.action, error.path.as_path()), ("create the folder", Path::new("/proc/self/s")));
         let message = WriteError::new("create", Path::new("/x"), io::Error::from_raw_os_error(Errno::EROFS as i32));
         assert_eq!(

@@ -10,7 +10,8 @@ pub(crate) mod doctor;
 mod figures;
 pub(crate) mod files;
 pub(crate) mod hlog;
-pub(crate) mod lock_log;
+mod lock_log;
+pub(crate) mod logs;
 pub(crate) mod modelled;
 mod page;
 pub(crate) mod progress;
@@ -21,5 +22,6 @@ pub(crate) mod terminal;
 #[cfg(test)]
 pub(crate) mod testing;
 pub(crate) mod text;
+mod timeline;
 pub(crate) mod topology;
 pub(crate) mod window;

@@ -491,6 +491,7 @@ fn arm(name: &str, kind: Kind, bytes: u64, ns: Interval, ratio_to_best: Option<I
             .collect(),
         regime: Some(0),
         regime_transfer_ns: Some(57.3),
+        timeline: None,
         modelled: None,
         repetitions: RepetitionCount { kept: 10, spoiled: 0, other_regime: 0 },
         lost_share: if name == "packed" { 0.031 } else { 0.0021 },

@@ -1,12 +1,12 @@
 //! The scenario's claims, judged on intervals: a claim holds or fails where the whole interval lies on one side.
 
-use crate::figures::{Series, at, fairness_jain, latency_ns, ns_per_op, ops_per_second};
+use crate::figures::{Series, at, batch_ns, fairness_jain, latency_ns, ns_per_op, ops_per_second};
 use crate::interval::exact;
 use crate::view::View;
 use crate::words::{count, interval};
 use crate::{counters, times};
 use plan::expect::{Against, Expect, HostFact, Metric, Quantile, Relation, Term, When};
-use plan::{BoundArm, Program, WorkerProgram};
+use plan::{BoundArm, MemoryVerb, Program, WorkerProgram};
 use record::{
     ArmState, ArmSummary, Contention, ExpectOutcome, ExpectState, Interval, LockObservation, Observation, WaitCount,
 };
@@ -134,6 +134,7 @@ fn value(view: &View, arms: &[ArmSummary], term: &Term) -> Result<Value, Missing
             lock_value(view, program, term)
         }
         Metric::Latency(quantile) => latency_value(view, bound, program, term, *quantile),
+        Metric::Batch(quantile) => batch_value(view, bound, program, term, *quantile),
         Metric::CounterPerOp(counter) => counter_value(view, bound, term, counter, |m| m.per_op),
         Metric::CounterPerSecond(counter) => counter_value(view, bound, term, counter, |m| m.per_second),
         Metric::OpsPerSecond => role_value(view, bound, term, ops_per_second),
@@ -182,6 +183,26 @@ fn latency_value<'a>(
         )));
     }
     role_value(view, bound, term, |workers| latency_ns(workers, quantile))
+}
+
+/// Of a repetition: the quantile of all batches of the role's workers.
+fn batch_value<'a>(
+    view: &View<'a>,
+    bound: &'a BoundArm,
+    program: &Program,
+    term: &'a Term,
+    quantile: Quantile,
+) -> Result<Value, Missing> {
+    let role = role(view, bound, term);
+    let touches = |w: &WorkerProgram| w.memory_steps().any(|(_, step)| step.verb == MemoryVerb::Touch);
+    let mut workers = program.workers.iter().filter(|w| w.role_name == role).peekable();
+    if workers.peek().is_some() && !workers.any(touches) {
+        let name = name(term);
+        return Err(Missing::NotApplicable(format!(
+            "{name} was not measured: role `{role}` has no step `touch`, whose chunks are the batches"
+        )));
+    }
+    role_value(view, bound, term, |workers| batch_ns(workers, quantile))
 }
 
 fn from_series(view: &View, term: &Term, series: Series) -> Result<Value, Missing> {
@@ -446,6 +467,10 @@ mod tests {
             (
                 Metric::Latency(Quantile::P99),
                 "latency_p99_ns(packed) was not measured: role `counter` is a closed loop that does not time",
+            ),
+            (
+                Metric::Batch(Quantile::P999),
+                "batch_p999_ns(packed) was not measured: role `counter` has no step `touch`",
             ),
             (Metric::Hold(Quantile::P50), "no hold of `m` in `packed` was timed: one acquisition in 251 is"),
         ] {

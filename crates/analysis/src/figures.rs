@@ -45,6 +45,12 @@ pub(crate) fn latency_ns(workers: &[&Observation], quantile: Quantile) -> Option
     times::percentiles(workers.iter().flat_map(|o| &o.response)).map(|latency| at(&latency, quantile))
 }
 
+/// Time of a batch of touches, as it was, at a quantile of the role's batches; `None` where there was none.
+pub(crate) fn batch_ns(workers: &[&Observation], quantile: Quantile) -> Option<f64> {
+    let batches = workers.iter().filter_map(|o| o.memory.as_ref()).flat_map(|memory| &memory.uncorrected);
+    times::percentiles(batches).map(|batch| at(&batch, quantile))
+}
+
 /// One of the quantiles that claims can name.
 pub(crate) fn at(of: &Percentiles, quantile: Quantile) -> f64 {
     let ns = match quantile {

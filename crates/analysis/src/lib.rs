@@ -15,6 +15,7 @@ mod figures;
 pub mod interval;
 mod locks;
 mod mask;
+mod memory;
 mod regime;
 mod stats;
 mod summary;
@@ -26,6 +27,7 @@ mod warnings;
 mod words;
 
 pub use mask::{LockSpan, LockTime, Stuck, each_lock_time, observe, stuck, watching_share};
+pub use memory::{Moment, MomentKind, moments};
 pub use times::{DIGITS, Distribution, distributions, percentiles};
 
 use plan::{Bound, Plan, Topology};

@@ -1,6 +1,7 @@
 //! The co-running mask: of each worker's window, only what passed while every worker was running counts.
 
 use crate::evictions::{Evictions, edges};
+use crate::memory;
 use crate::stats::median_of;
 use crate::times;
 use plan::{Program, TickRate, WorkerProgram};
@@ -95,6 +96,7 @@ pub fn observe(arm: &str, block: u32, program: &Program, traces: &[Trace], clock
             counters: trace.counters.clone(),
             response: latencies(trace, clock, |l| &l.response),
             service: latencies(trace, clock, |l| &l.service),
+            memory: memory::observe(worker, trace, clock),
             locks: trace.locks.iter().map(|l| lock(l, &masking)).collect(),
         }
     };
@@ -241,6 +243,7 @@ impl<'a> Masking<'a> {
             ("lost_time", traces.iter().any(lost_time)),
             ("gap_log_full", traces.iter().any(|t| t.gaps_lost > 0 || t.queue_delays_lost > 0)),
             ("core_speed_changed", traces.iter().any(speed_changed)),
+            ("region_used_up", memory::region_used_up(self.program, traces)),
         ];
         found.into_iter().filter(|(_, so)| *so).map(|(reason, _)| reason.to_owned()).collect()
     }

@@ -4,7 +4,7 @@ use crate::figures::{Figure, Series, fairness_jain, ns_per_op, ops_per_second, s
 use crate::stats::{median_of, quantile};
 use crate::view::View;
 use crate::words::count;
-use crate::{FEWEST_BLOCKS, counters, interval, locks, times};
+use crate::{FEWEST_BLOCKS, counters, interval, locks, memory, times};
 use plan::{ArmKind, BoundArm, Program, WorkerProgram};
 use record::{
     ArmState, ArmSummary, Contention, Interval, LayoutRow, Observation, OtherRegime, Quantiles, RepetitionCount,
@@ -65,6 +65,7 @@ fn measured(view: &View, bound: &BoundArm, program: &Program) -> ArmSummary {
         ops_per_second: head.and_then(|r| r.ops_per_second),
         workers: program.workers.iter().map(|w| worker_summary(view, name, w)).collect(),
         locks: locks::summaries(program, &kept),
+        timeline: memory::timeline(view, name),
         roles,
         ..blank(view, bound)
     }
@@ -95,6 +96,7 @@ fn blank(view: &View, bound: &BoundArm) -> ArmSummary {
         roles: Vec::new(),
         workers: Vec::new(),
         locks: Vec::new(),
+        timeline: None,
         modelled: None,
     }
 }
@@ -175,6 +177,7 @@ fn role_summary(view: &View, bound: &BoundArm, program: &Program, role: &str) ->
     let arm = &bound.arm.name;
     let workers = view.workers(arm, Some(role));
     let service = || workers.iter().flat_map(|o| &o.service);
+    let memory = || workers.iter().filter_map(|o| o.memory.as_ref());
     let period = program.workers.iter().find(|w| w.role_name == role).and_then(|w| w.period);
     let interval =
         |figure: Figure, name: &str| view.single(&view.series(arm, role, figure), &format!("{arm}/{role}/{name}"));
@@ -198,6 +201,9 @@ fn role_summary(view: &View, bound: &BoundArm, program: &Program, role: &str) ->
         latency_ns: times::percentiles(workers.iter().flat_map(|o| &o.response)),
         service_ns: times::percentiles(service()),
         service_corrected_ns: period.and_then(|period| times::corrected_percentiles(service(), period.0)),
+        batch_ns: times::percentiles(memory().flat_map(|memory| &memory.uncorrected)),
+        batch_corrected_ns: times::percentiles(memory().flat_map(|memory| &memory.corrected)),
+        batch_before_ns: times::percentiles(memory().flat_map(|memory| &memory.before)),
         counters: counters::summaries(&workers),
     }
 }

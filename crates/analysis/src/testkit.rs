@@ -63,6 +63,7 @@ pub(crate) fn program(spots: Vec<Spot>, roles: &[&str]) -> Program {
         role_name: (*role).into(),
         cpu: CpuId(index),
         after: Nanos(0),
+        populate: vec![],
         steps: vec!["add hits[me]".into()],
         ops: Vec::new(),
     };
@@ -157,6 +158,7 @@ pub(crate) fn steady_trace(worker: u32, ns_per_op: f64, clock: TickRate) -> Trac
         core_loop_after_ticks: ticks(1000.0),
         noted_ticks: Some(ticks(125e6)),
         counters: Default::default(),
+        memory: None,
         locks: Vec::new(),
         stuck_in_step: None,
     }
@@ -370,12 +372,14 @@ fn case(roles: &[&str]) -> Case {
     let step = Step { every: 1, action: Action::Add(target), text: "add hits[me]".into() };
     let role = |name: &&str| Role {
         threads: 1,
+        joins: false,
         period: None,
         latency: false,
         name: (*name).into(),
         workers: if roles.len() == 1 { 2 } else { 1 },
         cpus: CpuChoice::Spread,
         after: Nanos(0),
+        populate: vec![],
         steps: vec![step.clone()],
     };
     Case {

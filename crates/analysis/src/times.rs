@@ -1,7 +1,7 @@
 //! Distributions of times: counted to three digits, and their percentiles.
 
 use hdrhistogram::Histogram;
-use record::{ArmSummary, LockObservation, Observation, Percentiles, WaitCount};
+use record::{ArmSummary, LockObservation, MemoryObservation, Observation, Percentiles, WaitCount};
 use std::collections::BTreeMap;
 
 /// Digits that histograms of times keep.
@@ -13,7 +13,7 @@ pub struct Distribution {
     /// The arm's name.
     pub arm: String,
     /// `wait:LOCK` and `hold:LOCK` (what overlaps an eviction left out), `response:ROLE` and `service:ROLE`: of all
-    /// workers. With `/worker:INDEX` behind it, of that one alone.
+    /// workers; `batch:ROLE` and `batch_corrected:ROLE` likewise. With `/worker:INDEX` behind it, of that one alone.
     pub what: String,
     /// Its times in nanoseconds, ascending, [`DIGITS`] digits.
     pub times: Vec<WaitCount>,
@@ -46,6 +46,12 @@ pub fn distributions<'a>(arms: &[ArmSummary], observations: &'a [Observation]) -
             };
             found.extend(whole_and_parts(arm, format!("response:{}", role.role), of_role(|o| &o.response)));
             found.extend(whole_and_parts(arm, format!("service:{}", role.role), of_role(|o| &o.service)));
+            let of_batches = |times: fn(&MemoryObservation) -> &Vec<WaitCount>| {
+                let own = kept.iter().copied().filter(|o| o.role == role.role);
+                own.map(|o| (o.worker, o.memory.iter().flat_map(times).collect())).collect()
+            };
+            found.extend(whole_and_parts(arm, format!("batch:{}", role.role), of_batches(|m| &m.uncorrected)));
+            found.extend(whole_and_parts(arm, format!("batch_corrected:{}", role.role), of_batches(|m| &m.corrected)));
         }
     }
     found

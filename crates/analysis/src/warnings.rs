@@ -19,11 +19,14 @@ const STOLEN_SHARE: f64 = 0.01;
 /// Counters that a warning names one by one; of more it says how many.
 const MOST_NAMED: usize = 4;
 
+/// Why a repetition is spoiled whose region was punched all through.
+const USED_UP: &str = "region_used_up";
+
 /// All warnings, in a fixed order.
 pub(crate) fn warnings(view: &View, arms: &[ArmSummary]) -> Vec<Warning> {
     let single =
         [lost_time(view), spoiled(view), regimes_mixed(view), core_speed(view), unresolved(arms), resolution(view)];
-    let logs = [throttled(view), stolen(view), wait_log_full(view), shares_cpu(arms)];
+    let logs = [throttled(view), stolen(view), wait_log_full(view), memory_log_full(view), shares_cpu(arms)];
     single.into_iter().flatten().chain(uncounted_events(view)).chain(logs.into_iter().flatten()).collect()
 }
 
@@ -53,7 +56,13 @@ fn spoiled(view: &View) -> Option<Warning> {
     let spoiled: BTreeSet<_> = by_reason.values().flatten().collect();
     let reasons: Vec<String> = by_reason.iter().map(|(reason, of)| format!("{reason} {}", of.len())).collect();
     let text = format!("{} of {} do not count: {}", spoiled.len(), count(all.len(), "repetition"), reasons.join(", "));
-    let advice = "run on a quieter machine, or with more `--repetitions`; each is marked in `observations`";
+    let advice = match by_reason.contains_key(USED_UP) {
+        false => "run on a quieter machine, or with more `--repetitions`; each is marked in `observations`",
+        true => {
+            "`region_used_up`: give the region a larger `size`, punch less a second (`pause`), or shorten `window`; for the \
+             others run on a quieter machine, or with more `--repetitions`; each is marked in `observations`"
+        }
+    };
     (!spoiled.is_empty()).then(|| warning("spoiled", text, advice))?
 }
 
@@ -244,6 +253,12 @@ fn named(names: &[&str]) -> String {
     }
 }
 
+fn memory_log_full(view: &View) -> Option<Warning> {
+    let lost: u64 = view.observations.iter().filter_map(|o| o.memory.as_ref()).map(|memory| memory.log_lost).sum();
+    let text = format!("{lost} calls and stalled batches found their log full: counted, but no timeline has them");
+    (lost > 0).then(|| warning("memory_log_full", text, "use a shorter `window`, or larger chunks"))?
+}
+
 fn wait_log_full(view: &View) -> Option<Warning> {
     let lost: u64 = view.observations.iter().flat_map(|o| &o.locks).map(|l| l.waits_lost).sum();
     let text = format!("{lost} contended waits found their log full: counted, but their times are in no percentile");
@@ -307,6 +322,8 @@ mod tests {
             o.locks.push(lock);
         };
         assert_eq!(ids(full), ["wait_log_full"]);
+        let lost = |o: &mut Observation| o.memory = Some(MemoryObservation { log_lost: 1, ..Default::default() });
+        assert_eq!(ids(lost), ["memory_log_full"]);
     }
 
     #[test]

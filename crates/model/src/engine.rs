@@ -110,7 +110,7 @@ fn refuse_unknown(program: &Program, topology: &Topology) -> Result<(), Refusal>
         }
         for op in &worker.ops {
             match op.kind {
-                OpKind::Touch { .. } => return Err(Refusal::Pages),
+                OpKind::Memory(_) => return Err(Refusal::Pages),
                 OpKind::Die => return Err(Refusal::Deaths),
                 _ => {}
             }

@@ -245,7 +245,7 @@ fn script(worker: &WorkerProgram, interner: &mut Interner) -> Script {
             OpKind::Fence => Do::Fence,
             OpKind::Yield => Do::Yield,
             OpKind::Sleep(time) => Do::Sleep(ps(time.0 as f64)),
-            OpKind::Die | OpKind::Touch { .. } => {
+            OpKind::Die | OpKind::Memory(_) => {
                 unreachable!("refused before: the model has no processes and no pages")
             }
         };

@@ -99,6 +99,7 @@ fn program(workers: u32, ops: impl Fn(u64) -> Vec<OpKind>) -> Program {
         period: None,
         latency: false,
         after: Nanos(0),
+        populate: vec![],
         steps: vec![],
         ops: ops(u64::from(index)).into_iter().map(|kind| Op { every: 1, step: 0, kind }).collect(),
     };

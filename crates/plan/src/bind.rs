@@ -5,6 +5,7 @@ mod cpus;
 mod dying;
 mod elements;
 mod locking;
+mod mapping;
 mod memory;
 mod ops;
 #[cfg(test)]
@@ -111,6 +112,7 @@ fn program(arm: &Arm, headline_role: usize, topology: &Topology, seed: u64) -> R
     count_workers(case)?;
     locking::check(arm)?;
     dying::check(case, headline_role)?;
+    mapping::check(case)?;
     let layout = memory::lay_out(arm)?;
     let memory = Memory::of(case, &layout);
     let cpus = cpus::choose(case, topology)?;
@@ -137,7 +139,7 @@ fn program(arm: &Arm, headline_role: usize, topology: &Topology, seed: u64) -> R
         window: arm.window,
         warm_up: arm.warm_up,
         area_bytes,
-        regions: case.regions.clone(),
+        regions: (0..copies).flat_map(|_| case.regions.iter().cloned()).collect(),
         locks: (0..copies).flat_map(|copy| memory.locks(case, copy)).collect::<Vec<PlacedLock>>(),
         shares_cpu: shares_cpu(&workers),
         workers,
@@ -169,14 +171,15 @@ fn running_seats(arm: &Arm) -> Vec<Seat> {
 }
 
 /// The process of each running worker, from 0 in the order of the workers: those of a role fill its processes, so many
-/// threads each, one after the other.
+/// threads each, one after the other; those of a role that joins the one before it are threads of that one's process.
 fn processes(case: &Case, running: &[Seat]) -> Vec<u32> {
     let mut number = 0;
     let mut last: Option<(usize, u32)> = None;
     let next = |seat: &Seat| {
-        let threads = case.roles[seat.role].threads;
+        let Role { threads, joins, .. } = case.roles[seat.role];
         last = match last {
-            Some((role, seated)) if role == seat.role && seated < threads => Some((role, seated + 1)),
+            Some((role, seated)) if role == seat.role && (joins || seated < threads) => Some((role, seated + 1)),
+            Some((role, _)) if joins && role + 1 == seat.role => Some((seat.role, 1)),
             before => {
                 number += u32::from(before.is_some());
                 Some((seat.role, 1))
@@ -217,6 +220,7 @@ fn worker(case: &Case, memory: &Memory, seat: Seat, home: Home) -> Result<Worker
         role_name: role.name.clone(),
         cpu: home.cpu,
         after: role.after,
+        populate: role.populate.iter().map(|region| ops::region(case, *region, home.copy)).collect(),
         steps: role.steps.iter().map(|step| step.text.clone()).collect(),
         ops: ops::of_worker(case, memory, seat, home.copy)?,
     })

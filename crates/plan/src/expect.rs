@@ -82,6 +82,8 @@ pub enum Metric {
     Hold(Quantile),
     /// `latency_p50_ns`, …: an operation's time in an open loop, from its intended start.
     Latency(Quantile),
+    /// `batch_p50_ns`, …: one batch of a `touch` step, as it was: a stall counts once.
+    Batch(Quantile),
     /// `COUNTER_per_op`, e.g. `llc_load_misses_per_op`.
     CounterPerOp(String),
     /// `COUNTER_per_second`.

@@ -2,7 +2,8 @@
 
 use crate::lock::{Lock, LockKind};
 use crate::placement::{Placement, Strategy};
-use crate::scenario::{Arm, ArmKind, Case, Count, CpuChoice, Field, Measure, Plan, Region, Repetitions, Role, Width};
+use crate::scenario::{Arm, ArmKind, Case, Count, CpuChoice, Field, Measure, Plan, Repetitions, Role, Width};
+use crate::region::{MemoryStep, MemoryVerb, Pages, Region};
 use crate::step::{Action, Element, Step, Target};
 use crate::topology::{Cpu, Topology};
 use crate::units::{CpuId, Nanos};
@@ -47,20 +48,29 @@ impl Scene {
     }
 
     pub(crate) fn region(mut self, name: &str, pages: u64) -> Scene {
-        self.0.regions.push(Region { name: name.to_owned(), bytes: pages * crate::units::PAGE_BYTES });
+        let bytes = pages * crate::units::PAGE_BYTES;
+        self.0.regions.push(Region { name: name.to_owned(), bytes, shared: false, pages: Pages::Small });
         self
+    }
+
+    pub(crate) fn shared_region(self, name: &str, pages: u64) -> Scene {
+        let mut scene = self.region(name, pages);
+        scene.0.regions.last_mut().expect("the one just made").shared = true;
+        scene
     }
 
     pub(crate) fn role(mut self, name: &str, workers: u32, steps: &[&str]) -> Scene {
         let steps = steps.iter().map(|text| self.step(text)).collect();
         self.0.roles.push(Role {
             threads: 1,
+            joins: false,
             period: None,
             latency: false,
             name: name.to_owned(),
             workers,
             cpus: CpuChoice::Spread,
             after: Nanos(0),
+            populate: Vec::new(),
             steps,
         });
         self
@@ -129,9 +139,12 @@ impl Scene {
             "die" => Action::Die,
             "work" => Action::Work(nanos()),
             "sleep" => Action::Sleep(nanos()),
-            "touch" => {
+            verb if MemoryVerb::ALL.iter().any(|(name, _)| *name == verb) => {
+                let (_, verb) = MemoryVerb::ALL.into_iter().find(|(name, _)| *name == verb).expect("looked up");
                 let named = |region: &Region| region.name == argument;
-                Action::Touch(self.0.regions.iter().position(named).expect("a declared region"))
+                let index = self.0.regions.iter().position(named).expect("a declared region");
+                let bytes = self.0.regions[index].bytes;
+                Action::Memory(MemoryStep { verb, region: index as u32, bytes, chunk: bytes, pause: Nanos(0) })
             }
             "pause" => Action::Pause,
             "fence" => Action::Fence,

@@ -15,6 +15,7 @@ mod lock;
 mod nearest;
 pub mod placement;
 pub mod program;
+pub mod region;
 mod scenario;
 pub mod step;
 pub mod topology;
@@ -26,9 +27,8 @@ pub use lock::{Lock, LockKind};
 pub use nearest::{nearest, slip_of};
 pub use placement::{Item, Layout, Placed, Placement, PlacementError, Strategy};
 pub use program::{AccessKind, Address, Op, OpKind, PlacedLock, Program, WorkerProgram};
-pub use scenario::{
-    Arm, ArmKind, Baseline, Case, Count, CpuChoice, Field, Measure, Plan, Region, Repetitions, Role, Width,
-};
+pub use region::{MemoryStep, MemoryVerb, Pages, Region};
+pub use scenario::{Arm, ArmKind, Baseline, Case, Count, CpuChoice, Field, Measure, Plan, Repetitions, Role, Width};
 pub use step::{Action, Element, Step, Target};
 pub use topology::{Cpu, Topology};
-pub use units::{CACHE_LINE_BYTES, CpuId, LINE_PAIR_BYTES, Nanos, PAGE_BYTES, TickRate, WorkerIndex};
+pub use units::{CACHE_LINE_BYTES, CpuId, HUGE_PAGE_BYTES, LINE_PAIR_BYTES, Nanos, PAGE_BYTES, TickRate, WorkerIndex};

@@ -2,8 +2,9 @@
 
 use crate::lock::LockKind;
 use crate::placement::Layout;
-use crate::scenario::{Region, Width};
-use crate::units::{CpuId, Nanos, WorkerIndex};
+use crate::region::{MemoryStep, Region};
+use crate::scenario::Width;
+use crate::units::{CpuId, Nanos, PAGE_BYTES, WorkerIndex};
 use serde::{Deserialize, Serialize};
 
 /// One arm, bound to a machine.
@@ -21,7 +22,8 @@ pub struct Program {
     pub area_bytes: u64,
     /// The locks, in the order of [`OpKind::Lock`]'s index.
     pub locks: Vec<PlacedLock>,
-    /// Private memory, in the order of [`OpKind::Touch`]'s index: each worker maps those that its operations name.
+    /// The regions, in the order of [`MemoryStep::region`]: each process maps those that its workers name. In an
+    /// `unshared` arm the scenario's once for each worker, one set behind the other.
     pub regions: Vec<Region>,
     /// The workers, ascending by index. A solo arm has one, which keeps its index.
     pub workers: Vec<WorkerProgram>,
@@ -47,15 +49,23 @@ impl Program {
             let step = |op: &Op| match op.kind {
                 OpKind::Work(length) | OpKind::Sleep(length) => length.0,
                 OpKind::Lock { timeout: Some(timeout), .. } => timeout.0,
-                OpKind::Touch { region } => {
-                    let pages = self.regions.get(region as usize).map_or(0, Region::pages);
-                    pages.saturating_mul(TOUCH_ALLOWED_NS)
+                OpKind::Memory(step) => {
+                    let touches = (step.bytes / PAGE_BYTES).max(1).saturating_mul(TOUCH_ALLOWED_NS);
+                    touches.saturating_add(step.pause.0.saturating_mul(step.chunks()))
                 }
                 _ => 0,
             };
             worker.ops.iter().map(step).fold(0, u64::saturating_add)
         };
         Nanos(self.workers.iter().map(length).max().unwrap_or(0))
+    }
+
+    /// The longest that a worker touches regions before the warm-up. Deadlines add it.
+    pub fn longest_populate(&self) -> Nanos {
+        let pages = |worker: &WorkerProgram| -> u64 {
+            worker.populate.iter().filter_map(|region| self.regions.get(*region as usize)).map(Region::pages).sum()
+        };
+        Nanos(self.workers.iter().map(pages).max().unwrap_or(0).saturating_mul(TOUCH_ALLOWED_NS))
     }
 
     /// The workers of each process, in the order of [`WorkerProgram::process`]: one, or several that are its threads.
@@ -100,6 +110,8 @@ pub struct WorkerProgram {
     pub latency: bool,
     /// How long after the window's opening it begins its loop; until then it reads the clock and touches nothing.
     pub after: Nanos,
+    /// Regions that it touches whole before the warm-up: indices into [`Program::regions`].
+    pub populate: Vec<u32>,
     /// The role's steps as written: [`Op::step`] points here.
     pub steps: Vec<String>,
     /// One pass, in order.
@@ -119,7 +131,7 @@ impl WorkerProgram {
                         | OpKind::Lock { .. }
                         | OpKind::Yield
                         | OpKind::Sleep { .. }
-                        | OpKind::Touch { .. }
+                        | OpKind::Memory(_)
                         | OpKind::Die
                 )
             })
@@ -201,11 +213,8 @@ pub enum OpKind {
     Sleep(Nanos),
     /// End this process at once, holding what it holds, as `kill -9` would.
     Die,
-    /// Write one byte in each page of private memory, in order.
-    Touch {
-        /// Index into [`Program::regions`].
-        region: u32,
-    },
+    /// Use memory in pages, or give it back.
+    Memory(MemoryStep),
 }
 
 /// How memory is touched.

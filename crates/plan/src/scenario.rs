@@ -4,6 +4,7 @@ use crate::event::EventSpec;
 use crate::expect::Expect;
 use crate::lock::Lock;
 use crate::placement::Placement;
+use crate::region::Region;
 use crate::step::{Action, Step};
 use crate::units::{CpuId, Nanos};
 use serde::{Deserialize, Serialize};
@@ -108,7 +109,7 @@ pub struct Case {
     pub fields: Vec<Field>,
     /// Locks in declaration order; placed after the fields under declared order.
     pub locks: Vec<Lock>,
-    /// Private memory in declaration order; placed nowhere, since nobody shares it.
+    /// Regions in declaration order; no placement says where they go.
     pub regions: Vec<Region>,
     /// Roles in declaration order.
     pub roles: Vec<Role>,
@@ -191,23 +192,6 @@ impl Width {
     }
 }
 
-/// Private anonymous memory: each worker whose loop names it maps one of its own before the window, untouched, in
-/// pages of [`PAGE_BYTES`](crate::PAGE_BYTES).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Region {
-    /// Its name in steps.
-    pub name: String,
-    /// Its size: whole pages, at least one.
-    pub bytes: u64,
-}
-
-impl Region {
-    /// How many pages it has.
-    pub fn pages(&self) -> u64 {
-        self.bytes / crate::units::PAGE_BYTES
-    }
-}
-
 /// A program and where it runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Role {
@@ -219,6 +203,8 @@ pub struct Role {
     pub cpus: CpuChoice,
     /// Threads of each of its processes, at least 1: all are workers, and share one address space.
     pub threads: u32,
+    /// Whether its workers are threads of the process of the role before it, which has one.
+    pub joins: bool,
     /// With `rate`: the time from one pass's intended start to the next one's, for each worker. A pass that is late
     /// begins at once, and its latency counts from the intended start. `None`: a closed loop.
     pub period: Option<Nanos>,
@@ -226,6 +212,8 @@ pub struct Role {
     pub latency: bool,
     /// How long after the window's opening they begin their loop; zero is before the warm-up. Shorter than the window.
     pub after: Nanos,
+    /// Regions that each of its workers touches whole before the warm-up: indices into [`Case::regions`].
+    pub populate: Vec<u32>,
     /// One pass, in order.
     pub steps: Vec<Step>,
 }

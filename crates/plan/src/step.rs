@@ -1,5 +1,6 @@
 //! One step of a role's loop, parsed but not yet placed.
 
+use crate::region::MemoryStep;
 use crate::units::Nanos;
 
 /// A step: what is done, and in which passes.
@@ -62,8 +63,8 @@ pub enum Action {
     Yield,
     /// Sleep at least so long.
     Sleep(Nanos),
-    /// Write one byte in each page of the region, an index into [`Case::regions`](crate::Case::regions).
-    Touch(usize),
+    /// Use a region, or give some of it back.
+    Memory(MemoryStep),
 }
 
 impl Action {

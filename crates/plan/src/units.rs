@@ -15,6 +15,10 @@ pub const LINE_PAIR_BYTES: u64 = 128;
 /// L1 sets as the original: 64 sets of 64-byte lines on every x86-64 to date. If a page is larger, nothing breaks.
 pub const PAGE_BYTES: u64 = 4096;
 
+/// Bytes of a huge page: what one entry of the second level of an x86-64 page table maps (Intel SDM 3A, 4.5), and of an
+/// Arm one with pages of 4 KiB. If a machine's differ, regions of `2MiB` cannot be had there.
+pub const HUGE_PAGE_BYTES: u64 = 2 << 20;
+
 /// A logical CPU as Linux numbers it (`/sys/devices/system/cpu/cpuN`).
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]

@@ -5,6 +5,7 @@
 mod costs;
 mod doctor;
 mod events;
+mod memory;
 mod modelled;
 mod observation;
 mod reading;
@@ -15,6 +16,10 @@ mod trace;
 pub use costs::CostProbe;
 pub use doctor::{Check, CheckState, Doctor};
 pub use events::Events;
+pub use memory::{
+    BatchBucket, BatchTimes, MemoryCall, MemoryObservation, MemoryTrace, Punched, Stall, Timeline, TimelineBucket, TimelineSpan,
+    WorkerTimeline,
+};
 pub use modelled::{
     CurvePoint, ModelRun, ModelRunArm, ModelledArm, ModelledLine, ModelledLock, ModelledMachine, ModelledPair,
     ModelledRole, ModelledWorker,

@@ -1,6 +1,7 @@
 //! One worker in one repetition, judged: what of its window counts.
 
 use crate::costs::CostProbe;
+use crate::memory::MemoryObservation;
 use crate::trace::CounterReadings;
 use serde::{Deserialize, Serialize};
 
@@ -62,7 +63,8 @@ pub struct Observation {
     /// Why the repetition does not count. Empty where it does; the same for all its workers. The reasons are
     /// `lost_time` (little of the window was co-running), `regime_changed` (before and after it the line's times
     /// differ), `no_regime` (evictions left the contended probe without a reading), `core_speed_changed` (a core became
-    /// faster or slower within it) and `gap_log_full` (evictions are missing from the mask).
+    /// faster or slower within it), `gap_log_full` (evictions are missing from the mask) and `region_used_up` (a region was
+    /// punched all through before the window ended).
     pub spoiled: Vec<String>,
     /// Counters over the whole window.
     pub counters: CounterReadings,
@@ -72,6 +74,9 @@ pub struct Observation {
     /// The same from the actual start. In memory only.
     #[serde(skip)]
     pub service: Vec<WaitCount>,
+    /// Its memory steps; `None` where its loop has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<MemoryObservation>,
     /// Its dealings with each lock it uses.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub locks: Vec<LockObservation>,

@@ -1,6 +1,7 @@
 //! A finished run: the JSON contract of `run.json`, key for key.
 
 use crate::costs::CostProbe;
+use crate::memory::Timeline;
 use crate::observation::Observation;
 use crate::reading::Reading;
 use plan::CountedBy;
@@ -264,6 +265,9 @@ pub struct ArmSummary {
     pub workers: Vec<WorkerSummary>,
     /// Every lock that is used.
     pub locks: Vec<LockSummary>,
+    /// One repetition's memory steps through the window; `None` where no loop has any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeline: Option<Timeline>,
     /// What the model made of it; `None` where no model ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub modelled: Option<crate::ModelledArm>,
@@ -369,6 +373,16 @@ pub struct RoleSummary {
     /// `service_ns` with HdrHistogram's correction for coordinated omission, its expected interval the role's period.
     #[serde(default)]
     pub service_corrected_ns: Option<Percentiles>,
+    /// Time of a batch of its `touch` steps, as it was, from the begin of the last role's work on; `None` where its loop
+    /// has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batch_ns: Option<Percentiles>,
+    /// The same with each stall charged to every batch that should have started meanwhile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batch_corrected_ns: Option<Percentiles>,
+    /// The batches before that, as they were; `None` where all roles begin with the window.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batch_before_ns: Option<Percentiles>,
     /// Counters by glossary name, summed over its workers and repetitions of the headline regime.
     pub counters: BTreeMap<String, CounterSummary>,
 }

@@ -4,6 +4,7 @@
 //! length. Nothing here is masked: which slices count is for `analysis` to say, which sees all workers.
 
 use crate::costs::CostProbe;
+use crate::memory::MemoryTrace;
 use crate::reading::Reading;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -76,6 +77,8 @@ pub struct Trace {
     pub counters: CounterReadings,
     /// Latencies of its passes; `None` where its role does not ask for them.
     pub latency: Option<LatencyTrace>,
+    /// Its memory steps; `None` where its loop has none.
+    pub memory: Option<MemoryTrace>,
     /// One entry a lock of the Program that the worker uses, by index.
     pub locks: Vec<LockTrace>,
     /// Steps with no pass completed: the step in which the worker stood when the window closed, if it completed none.

@@ -7,8 +7,7 @@ use crate::outline::Outline;
 use crate::paths::{Applied, Assignment};
 use crate::refusal::Problem;
 use crate::{case, measure};
-use plan::step::Action;
-use plan::{Arm, ArmKind, Case, Strategy};
+use plan::{Action, Arm, ArmKind, Case, Step, Strategy};
 
 /// Every variant at every point of the sweep, variants in file order, points in the order of their lists, the last list
 /// varying fastest. Where the scenario has problems already, the first arm alone is read, for what it adds to them.
@@ -65,25 +64,25 @@ fn arm(
     Arm { name, kind: ArmKind::Variant, variant: variant.name.clone(), sweep, window, warm_up, case }
 }
 
-/// A region is a worker's own, mapped where a step of its loop names it: one that no step of any arm names does nothing.
+/// A region is mapped where a role names it: one that no role of any arm names does nothing.
 /// (A field or lock that no step names may hold a place in a declared layout.)
 fn unused_regions(context: &mut Context, root: &Table, arms: &[Arm]) {
     let cases = || arms.iter().map(|arm| &arm.case);
     for (entry, _) in root.named("region") {
-        let touched =
-            cases().any(|case| case.regions.iter().zip(0..).any(|(r, i)| r.name == entry.key && touches(case, i)));
-        if !touched {
+        let named = cases().any(|case| case.regions.iter().zip(0..).any(|(r, i)| r.name == entry.key && names(case, i)));
+        if !named {
             context.refuse(
                 Problem::at(&entry.key_place, format!("region `{}` is never used", entry.key))
-                    .label("no step names it, so no worker would map it")
+                    .label("no role names it, so no process would map it")
                     .cure(format!("give a role the step \"touch {}\", or leave the region out", entry.key)),
             );
         }
     }
 }
 
-fn touches(case: &Case, region: usize) -> bool {
-    case.roles.iter().flat_map(|role| &role.steps).any(|step| step.action == Action::Touch(region))
+fn names(case: &Case, region: u32) -> bool {
+    let uses = |step: &Step| matches!(&step.action, Action::Memory(memory) if memory.region == region);
+    case.roles.iter().any(|role| role.populate.contains(&region) || role.steps.iter().any(uses))
 }
 
 /// `at` says where a field lies under `declared`; without that rule in any arm it would say nothing.

@@ -55,15 +55,16 @@ fn counted<'a>(context: &mut Context, node: &Node, nodes: &'a [Node], name: &str
 fn fits_in_window(context: &mut Context, node: &Node, steps: &[(Step, &Node)], (after, window): (Nanos, Nanos)) {
     let asked = steps.iter().filter(|(step, _)| step.every == 1).map(|(step, _)| match step.action {
         Action::Work(length) | Action::Sleep(length) => length.0,
+        Action::Memory(memory) => memory.pause.0.saturating_mul(memory.chunks()),
         _ => 0,
     });
-    let pass = Nanos(asked.sum());
+    let pass = Nanos(asked.fold(0, u64::saturating_add));
     if pass.0 >= window.0.saturating_sub(after.0) {
         let begins = if after.0 > 0 { format!(", of which the first {after} are over") } else { String::new() };
         context.refuse(
             Problem::at(&node.place, format!("one pass takes at least {pass}, and the window is {window}{begins}"))
                 .label("no pass would end within it")
-                .cure("shorten `work` and `sleep`, or lengthen [measure] window"),
+                .cure("shorten `work`, `sleep` and `pause`, or lengthen [measure] window"),
         );
     }
 }

@@ -1,7 +1,7 @@
 //! `[[role]]`: who runs, and where.
 
 use crate::context::Context;
-use crate::document::{Node, Table, Value};
+use crate::document::{Node, Table, Value, quoted};
 use crate::outline::name_of;
 use crate::refusal::Problem;
 use crate::{loops, quantity, read, schema, words};
@@ -61,8 +61,10 @@ pub(crate) fn read(context: &mut Context, root: &Table, declared: &Declared<'_>,
         let period = period(context, table, &name, (after, window));
         let latency = latency(context, table, period.is_some());
         let threads = threads(context, table, &name, *count);
+        let joins = joins(context, table, &name, roles.last());
+        let populate = populate(context, table, declared.regions);
         let steps = loops::read(context, node, table, &memory, (after, window));
-        roles.push(Role { name, workers: *count, threads, cpus, period, latency, after, steps });
+        roles.push(Role { name, workers: *count, threads, joins, cpus, period, latency, after, populate, steps });
     }
     loops::endless_waits(context, root, declared.fields, &roles);
     roles
@@ -101,6 +103,36 @@ fn threads(context: &mut Context, table: &Table, role: &str, workers: u32) -> u3
         words::one_of(&fits)
     )));
     1
+}
+
+/// Whether the role's workers are threads of the process of the role before it, `previous`.
+fn joins(context: &mut Context, table: &Table, role: &str, previous: Option<&Role>) -> bool {
+    let Some(node) = table.get("process") else { return false };
+    let Some(name) = read::string(context, node, "process", "the name of the role before it", "\"victim\"") else {
+        return false;
+    };
+    let role = words::shown(role);
+    let (label, cure) = match previous {
+        Some(previous) if previous.name != name => (
+            "not the role before it".to_owned(),
+            format!("write process = \"{}\", or put role `{role}` behind the one that it joins", previous.name),
+        ),
+        Some(previous) if !previous.joins && previous.threads != previous.workers => (
+            format!("role `{}` has {} processes", previous.name, previous.workers / previous.threads.max(1)),
+            format!("give it one: threads = {}", previous.workers),
+        ),
+        Some(_) => match table.get("threads") {
+            None => return true,
+            Some(_) => (
+                "beside `threads`".to_owned(),
+                "leave `threads` out: all of its workers are threads of that process".to_owned(),
+            ),
+        },
+        None => ("there is none before it".to_owned(), "put it behind the role that it joins".to_owned()),
+    };
+    let what = format!("role `{role}` cannot join the process of role {}", quoted(name));
+    context.refuse(Problem::at(&node.place, what).label(label).cure(cure));
+    false
 }
 
 /// The time from one intended start to the next, of a role with `rate`.
@@ -161,6 +193,37 @@ fn after(context: &mut Context, table: &Table, role: &str, window: Nanos) -> Nan
             .cure(cure),
     );
     Nanos(0)
+}
+
+/// The regions that each worker touches whole before the warm-up.
+fn populate(context: &mut Context, table: &Table, regions: &[Region]) -> Vec<u32> {
+    let Some(node) = table.get("populate") else { return Vec::new() };
+    let Some(nodes) = node.array() else {
+        read::wrong_type(context, node, "populate", "a list of regions", "[\"heap\"]");
+        return Vec::new();
+    };
+    let names: Vec<&str> = regions.iter().map(|region| region.name.as_str()).collect();
+    let mut found = Vec::new();
+    for node in nodes {
+        let Some(name) = read::string(context, node, "populate", "a region's name", "[\"heap\"]") else { continue };
+        match names.iter().position(|known| *known == name) {
+            Some(index) if found.contains(&(index as u32)) => {
+                let problem = Problem::at(&node.place, format!("{} is named twice", quoted(name)));
+                context.refuse(problem.label("it is touched already").cure("name each region once"));
+            }
+            Some(index) => found.push(index as u32),
+            None => {
+                let problem = Problem::at(&node.place, format!("no region is named {}", quoted(name)));
+                let problem = match words::nearest(name, &names) {
+                    Some(near) => problem.label(format!("did you mean `{near}`?")),
+                    None => problem.label("not declared"),
+                };
+                let cure = format!("the regions are {}; declare one with [region.NAME]", words::listed(&names));
+                context.refuse(problem.cure(cure));
+            }
+        }
+    }
+    found
 }
 
 fn cpus(context: &mut Context, node: &Node) -> Option<CpuChoice> {

@@ -42,11 +42,11 @@ pub const FIELD: &[&str] = &["type", "each", "count", "at"];
 /// Keys of `[lock.NAME]`.
 pub const LOCK: &[&str] = &["kind", "at"];
 /// Keys of `[region.NAME]`.
-pub const REGION: &[&str] = &["size"];
+pub const REGION: &[&str] = &["size", "shared", "pages"];
 /// Keys of `[[variant]]`.
 pub const VARIANT: &[&str] = &["name", "placement", "set"];
 /// Keys of `[[role]]`.
-pub const ROLE: &[&str] = &["name", "workers", "threads", "cpus", "rate", "latency", "after", "loop"];
+pub const ROLE: &[&str] = &["name", "workers", "threads", "process", "cpus", "rate", "latency", "after", "populate", "loop"];
 /// Keys of `[[expect]]`.
 pub const EXPECT: &[&str] = &["claim", "when"];
 /// Keys of a placement written as a table.
@@ -70,6 +70,10 @@ pub const BARE_PATHS: &[&str] = &["workers", "cpus", "kind", "placement", "shift
 
 /// Placements that are a word.
 pub const STRATEGIES: &[&str] = &["packed", "declared", "by-writer", "hot-cold"];
+/// Pages of a region.
+pub const PAGES: &[&str] = &["4KiB", "transparent", "2MiB"];
+/// What may stand behind a verb and its region, beside a size.
+pub const MEMORY_WORDS: &[&str] = &["chunk", "pause"];
 /// Field types.
 pub const TYPES: &[&str] = &["u8", "u16", "u32", "u64"];
 /// Named choices of CPUs.
@@ -93,6 +97,8 @@ pub const BUDGET: (Nanos, Nanos) = (Nanos(100_000_000), Nanos(86_400_000_000_000
 pub const WORK: (Nanos, Nanos) = (Nanos(0), Nanos(1_000_000_000));
 /// Bounds of `sleep`, for the same reason.
 pub const SLEEP: (Nanos, Nanos) = (Nanos(1), Nanos(1_000_000_000));
+/// Bounds of the `pause` behind a memory step's chunks, as for `sleep`.
+pub const PAUSE: (Nanos, Nanos) = (Nanos(1), Nanos(1_000_000_000));
 /// Bounds of a lock's `timeout`: a shorter one ends before the clock could tell, a longer one would hold up the run's
 /// end as a long `sleep` would.
 pub const TIMEOUT: (Nanos, Nanos) = (Nanos(1_000), Nanos(1_000_000_000));
@@ -114,7 +120,7 @@ pub const PAD: (u64, u64) = (8, 4_096);
 pub const SHIFT: (u64, u64) = (0, 4_095);
 /// Bounds of an offset; sixteen megabytes keep a typing error from reserving the machine's memory.
 pub const OFFSET: (u64, u64) = (0, (16 << 20) - 1);
-/// Bounds of a region's size, bytes: a page, and what a machine of today has to spare for each worker.
+/// Bounds of a region's size, bytes: a page, and what a machine of today has to spare for each process.
 pub const REGION_BYTES: (u64, u64) = (4_096, 1 << 30);
 /// Bounds of a CPU's number: Linux is built for at most 8192.
 pub const CPU: (u64, u64) = (0, 8_191);

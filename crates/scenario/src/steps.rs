@@ -1,12 +1,14 @@
 //! One step's text: `every 64 add hits[me]`.
 
+mod memory;
+
 use crate::context::{Context, Place};
 use crate::document::{Node, Value, quoted};
 use crate::quantity::parse_duration;
 use crate::refusal::Problem;
 use crate::roles::Memory;
 use crate::{read, schema, words};
-use plan::{Action, Count, Element, Nanos, Step, Target};
+use plan::{Action, Count, Element, MemoryVerb, Nanos, Step, Target};
 use std::ops::Range;
 
 /// What stands behind a verb.
@@ -20,8 +22,8 @@ pub enum Operand {
     Acquire(fn(usize, Option<Nanos>) -> Action),
     /// A lock to release.
     Release(fn(usize) -> Action),
-    /// A region.
-    Region(fn(usize) -> Action),
+    /// A region, and perhaps a size, `chunk` and a size, `pause` and a duration.
+    Region(MemoryVerb),
     /// A duration within bounds.
     Duration((Nanos, Nanos), fn(Nanos) -> Action),
     /// Nothing.
@@ -56,7 +58,15 @@ pub const VERBS: &[Verb] = &[
     verb("unlock", Operand::Release(|lock| Action::Unlock { lock, shared: false })),
     verb("rlock", Operand::Acquire(|lock, timeout| Action::Lock { lock, shared: true, timeout })),
     verb("runlock", Operand::Release(|lock| Action::Unlock { lock, shared: true })),
-    verb("touch", Operand::Region(Action::Touch)),
+    verb("touch", Operand::Region(MemoryVerb::Touch)),
+    verb("reuse", Operand::Region(MemoryVerb::Reuse)),
+    verb("punch", Operand::Region(MemoryVerb::Punch)),
+    verb("remove", Operand::Region(MemoryVerb::Remove)),
+    verb("dontneed", Operand::Region(MemoryVerb::DontNeed)),
+    verb("protect", Operand::Region(MemoryVerb::Protect)),
+    verb("map", Operand::Region(MemoryVerb::Map)),
+    verb("unmap", Operand::Region(MemoryVerb::Unmap)),
+    verb("free", Operand::Region(MemoryVerb::Free)),
     verb("work", Operand::Duration(schema::WORK, Action::Work)),
     verb("sleep", Operand::Duration(schema::SLEEP, Action::Sleep)),
     verb("pause", Operand::Nothing(|| Action::Pause)),
@@ -261,7 +271,7 @@ impl<'a> StepReader<'a> {
                 Some(make(lock, self.timeout(verb.name)?))
             }
             Operand::Release(make) => self.lock(verb.name).map(make),
-            Operand::Region(make) => self.region(verb.name).map(make),
+            Operand::Region(verb) => self.memory(verb).map(Action::Memory),
             Operand::Elements(make) => self.target(verb.name).map(|(target, _)| make(target)),
             Operand::OneElement(make) => {
                 let (target, place) = self.target(verb.name)?;
@@ -322,7 +332,7 @@ impl<'a> StepReader<'a> {
             let problem = Problem::at(&word.place, format!("{} is {other}, not a lock", quoted(&word.text)));
             let cure = match other {
                 "a field" => "declare a lock with [lock.NAME]; fields take `load`, `store`, `add` and the like",
-                _ => "declare a lock with [lock.NAME]; regions take `touch`",
+                _ => "declare a lock with [lock.NAME]; regions take `touch`, `punch` and the like",
             };
             return self.refuse(problem.label(format!("`{verb}` needs a lock")).cure(cure));
         }
@@ -343,7 +353,7 @@ impl<'a> StepReader<'a> {
         }
         if let Some(other) = self.memory.kind_of(&word.text) {
             let problem = Problem::at(&word.place, format!("{} is {other}, not a region", quoted(&word.text)));
-            let cure = "declare a region, a worker's private memory, with [region.NAME]";
+            let cure = "declare a region, memory in pages, with [region.NAME]";
             return self.refuse(problem.label(format!("`{verb}` needs a region")).cure(cure));
         }
         let problem = Problem::at(&word.place, format!("no region is named {}", quoted(&word.text)));

@@ -2,7 +2,8 @@
 
 use plan::expect::{Against, HostFact, Metric, Quantile, Relation};
 use plan::{
-    Action, ArmKind, Baseline, Count, CpuChoice, CpuId, Element, Nanos, Plan, Repetitions, Strategy, Target, Width,
+    Action, ArmKind, Baseline, Count, CpuChoice, CpuId, Element, MemoryStep, MemoryVerb, Nanos, Pages, Plan, Repetitions,
+    Strategy, Target, Width,
 };
 
 fn parse(text: &str) -> Plan {
@@ -84,13 +85,15 @@ fn events_are_read_one_by_one_and_claims_name_those_that_have_names() {
 #[test]
 fn every_step_is_read() {
     let plan = parse(
-        "[region.heap]\nsize = '4KiB'\n[lock.m]\n[field.s]\ntype = 'u8'\n[field.a]\ntype = 'u32'\ncount = 4\n\
+        "[region.heap]\nsize = '4KiB'\n[region.seg]\nsize = '1MiB'\nshared = true\n[lock.m]\n[field.s]\ntype = 'u8'\n[field.a]\ntype = 'u32'\ncount = 4\n\
          [field.w]\ntype = 'u64'\neach = 'worker'\n\
          [[role]]\nname = 'r'\nloop = ['load s', 'store a[3]', 'bump w[me]', 'add a[next]', 'swap a[any]',\n\
          'cas a[all]',\n\
          'post s', 'wait s', 'flush  w[ me ]', 'every 64 lock m', 'every 64 unlock m',\n\
          'work 1.5us', 'sleep 1ms', 'pause',\n\
-         'fence', 'yield', 'touch heap', 'rlock m  timeout 1ms', 'runlock m', 'die']\n",
+         'fence', 'yield', 'touch heap', 'punch seg 64KiB  chunk 4KiB pause 10us', 'remove seg 8KiB', 'dontneed seg',\n\
+         'protect heap pause 1us', 'map heap 4KiB', 'unmap heap 4KiB', 'free heap chunk 512B', 'reuse heap',\n\
+         'rlock m  timeout 1ms', 'runlock m', 'die']\n",
     );
     let (s, a, w) = (0, 1, 2);
     let at = |field, element| Target { field, element };
@@ -113,7 +116,15 @@ fn every_step_is_read() {
         Action::Pause,
         Action::Fence,
         Action::Yield,
-        Action::Touch(0),
+        memory(MemoryVerb::Touch, 0, 4 << 10, 4 << 10, 0),
+        memory(MemoryVerb::Punch, 1, 64 << 10, 4 << 10, 10_000),
+        memory(MemoryVerb::Remove, 1, 8 << 10, 8 << 10, 0),
+        memory(MemoryVerb::DontNeed, 1, 1 << 20, 1 << 20, 0),
+        memory(MemoryVerb::Protect, 0, 4 << 10, 4 << 10, 1_000),
+        memory(MemoryVerb::Map, 0, 4 << 10, 4 << 10, 0),
+        memory(MemoryVerb::Unmap, 0, 4 << 10, 4 << 10, 0),
+        memory(MemoryVerb::Free, 0, 4 << 10, 512, 0),
+        memory(MemoryVerb::Reuse, 0, 4 << 10, 4 << 10, 0),
         Action::Lock { lock: 0, shared: true, timeout: Some(Nanos(1_000_000)) },
         Action::Unlock { lock: 0, shared: true },
         Action::Die,
@@ -123,7 +134,12 @@ fn every_step_is_read() {
     assert_eq!(steps.iter().map(|step| step.every).filter(|every| *every == 64).count(), 2);
     assert_eq!(steps[8].text, "flush w[me]");
     assert_eq!(steps[9].text, "every 64 lock m");
-    assert_eq!(steps[17].text, "rlock m timeout 1ms");
+    assert_eq!(steps[17].text, "punch seg 64KiB chunk 4KiB pause 10us");
+    assert_eq!(steps[25].text, "rlock m timeout 1ms");
+}
+
+fn memory(verb: MemoryVerb, region: u32, bytes: u64, chunk: u64, pause_ns: u64) -> Action {
+    Action::Memory(MemoryStep { verb, region, bytes, chunk, pause: Nanos(pause_ns) })
 }
 
 #[test]
@@ -139,8 +155,24 @@ fn regions_and_late_roles_are_read_and_set_like_any_other_key() {
     let regions: Vec<_> = case.regions.iter().map(|region| (region.name.as_str(), region.pages())).collect();
     assert_eq!(regions, [("heap", 1 << 18), ("tiny", 2)]);
     assert_eq!(case.roles[0].after, Nanos(9_000_000));
-    assert_eq!(case.roles[0].steps[0].action, Action::Touch(1));
+    assert_eq!(case.roles[0].steps[0].action, memory(MemoryVerb::Touch, 1, 8 << 10, 8 << 10, 0));
     assert_eq!(parse(SMALLEST).arms[0].case.roles[0].after, Nanos(0));
+}
+
+#[test]
+fn regions_are_of_one_process_or_of_all_and_of_three_kinds_of_page() {
+    let plan = parse(
+        "[region.a]\nsize = '4MiB'\nshared = true\npages = '2MiB'\n[region.b]\nsize = '12KiB'\npages = 'transparent'\n\
+         [region.c]\nsize = '4KiB'\n\
+         [[role]]\nname = 'r'\npopulate = ['c', 'a']\nloop = ['touch $r']\n\
+         [sweep]\nr = ['b']\n'region.b.pages' = ['4KiB', 'transparent']\n",
+    );
+    let kinds = |arm: usize| -> Vec<(bool, Pages)> {
+        plan.arms[arm].case.regions.iter().map(|region| (region.shared, region.pages)).collect()
+    };
+    assert_eq!(kinds(0), [(true, Pages::Huge), (false, Pages::Small), (false, Pages::Small)]);
+    assert_eq!(kinds(1), [(true, Pages::Huge), (false, Pages::Transparent), (false, Pages::Small)]);
+    assert_eq!(plan.arms[0].case.roles[0].populate, [2, 0]);
 }
 
 #[test]

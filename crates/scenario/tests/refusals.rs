@@ -101,7 +101,7 @@ fn unknown_key_without_a_near_one() {
 29 | priority = 3
    | ^^^^^^^^ not a key of the schema
    |
-   = help: the keys of [[role]] are `name`, `workers`, `threads`, `cpus`, `rate`, `latency`, `after`, `loop`"#;
+   = help: the keys of [[role]] are `name`, `workers`, `threads`, `process`, `cpus`, `rate`, `latency`, `after`, `populate`, `loop`"#;
     assert_eq!(printed(&[("workers = 2", "workers = 2\npriority = 3")], &[]), expected);
 }
 
@@ -744,8 +744,8 @@ fn step_unknown() {
 29 | loop = ["ad hits[me]"]
    |          ^^ did you mean `add`?
    |
-   = help: the verbs are load, store, bump, add, swap, cas, post, wait, flush, lock, unlock, rlock, runlock, touch, work, \
-           sleep, pause, fence, yield, die"#,
+   = help: the verbs are load, store, bump, add, swap, cas, post, wait, flush, lock, unlock, rlock, runlock, touch, \
+           reuse, punch, remove, dontneed, protect, map, unmap, free, work, sleep, pause, fence, yield, die"#,
     );
     assert_eq!(printed(&[("loop = [\"add hits[me]\"]", "loop = [\"ad hits[me]\"]")], &[]), expected);
 }
@@ -760,7 +760,8 @@ fn step_empty() {
    |         ^^
    |
    = help: a step is a verb and its target, such as "add hits[me]"; the verbs are load, store, bump, add, swap, cas, \
-           post, wait, flush, lock, unlock, rlock, runlock, touch, work, sleep, pause, fence, yield, die"#,
+           post, wait, flush, lock, unlock, rlock, runlock, touch, reuse, punch, remove, dontneed, \
+           protect, map, unmap, free, work, sleep, pause, fence, yield, die"#,
     );
     assert_eq!(printed(&[("loop = [\"add hits[me]\"]", "loop = [\"\"]")], &[]), expected);
 }
@@ -1039,7 +1040,7 @@ fn pass_longer_than_window() {
 29 | loop = ["work 6ms", "sleep 6ms"]
    |        ^^^^^^^^^^^^^^^^^^^^^^^^^ no pass would end within it
    |
-   = help: shorten `work` and `sleep`, or lengthen [measure] window"#;
+   = help: shorten `work`, `sleep` and `pause`, or lengthen [measure] window"#;
     assert_eq!(printed(&[("loop = [\"add hits[me]\"]", "loop = [\"work 6ms\", \"sleep 6ms\"]")], &[]), expected);
 }
 
@@ -1128,8 +1129,8 @@ fn set_of_an_unknown_role() {
    | ^^^^^^^^^^^^^^^^^^^^^ did you mean `role.counter.workers`?
    |
    = help: the paths are `workers`, `cpus`, `kind`, `placement`, `shift`, `oversubscribe`, `role.counter.workers`, \
-           `role.counter.threads`, `role.counter.cpus`, `role.counter.rate`, `role.counter.latency`, \
-           `role.counter.after`, and 13 more"#,
+           `role.counter.threads`, `role.counter.process`, `role.counter.cpus`, `role.counter.rate`, `role.counter.latency`, \
+           and 15 more"#,
     );
     assert_eq!(printed(&[("[[role]]", "[variant.set]\n\"role.countr.workers\" = 2\n\n[[role]]")], &[]), expected);
 }
@@ -1265,8 +1266,8 @@ fn sweep_of_an_unknown_path() {
    | ^^^^^^ did you mean `workers`?
    |
    = help: the paths are `workers`, `cpus`, `kind`, `placement`, `shift`, `oversubscribe`, `role.counter.workers`, \
-           `role.counter.threads`, `role.counter.cpus`, `role.counter.rate`, `role.counter.latency`, \
-           `role.counter.after`, and 13 more"#,
+           `role.counter.threads`, `role.counter.process`, `role.counter.cpus`, `role.counter.rate`, `role.counter.latency`, \
+           and 15 more"#,
     );
     assert_eq!(
         printed(
@@ -1377,7 +1378,8 @@ fn claim_of_an_unknown_metric() {
    |          ^^^^^^^^^^ did you mean `ns_per_op`?
    |
    = help: the metrics are ns_per_op, ops_per_second, fairness_jain, contention_solo, contention_unshared, \
-           latency_p50_ns, latency_p99_ns, latency_p999_ns, latency_max_ns, contended_share, handoffs_per_op, \
+           latency_p50_ns, latency_p99_ns, latency_p999_ns, latency_max_ns, batch_p50_ns, batch_p99_ns, \
+           batch_p999_ns, batch_max_ns, contended_share, handoffs_per_op, \
            wait_p50_ns, wait_p99_ns, wait_p999_ns, wait_max_ns, hold_p50_ns, hold_p99_ns, hold_p999_ns, hold_max_ns, \
            bytes, and COUNTER_per_op or COUNTER_per_second with a counter of cycles, instructions, stalled_cycles, \
            l1d_loads, l1d_load_misses, transfers_cluster, transfers_local, transfers_remote, transfers_write, \
@@ -1405,7 +1407,8 @@ fn claim_of_an_unknown_counter() {
    |          ^^^^^^^^^^^^^^^^^^^^ did you mean `llc_load_misses_per_op`?
    |
    = help: the metrics are ns_per_op, ops_per_second, fairness_jain, contention_solo, contention_unshared, \
-           latency_p50_ns, latency_p99_ns, latency_p999_ns, latency_max_ns, contended_share, handoffs_per_op, \
+           latency_p50_ns, latency_p99_ns, latency_p999_ns, latency_max_ns, batch_p50_ns, batch_p99_ns, \
+           batch_p999_ns, batch_max_ns, contended_share, handoffs_per_op, \
            wait_p50_ns, wait_p99_ns, wait_p999_ns, wait_max_ns, hold_p50_ns, hold_p99_ns, hold_p999_ns, hold_max_ns, \
            bytes, and COUNTER_per_op or COUNTER_per_second with a counter of cycles, instructions, stalled_cycles, \
            l1d_loads, l1d_load_misses, transfers_cluster, transfers_local, transfers_remote, transfers_write, \
@@ -1809,8 +1812,8 @@ fn flag_of_an_unknown_role() {
  | ^^^^^^^^^ did you mean `role.counter.workers`?
  |
  = help: the paths are `workers`, `cpus`, `kind`, `placement`, `shift`, `oversubscribe`, `role.counter.workers`, \
-         `role.counter.threads`, `role.counter.cpus`, `role.counter.rate`, `role.counter.latency`, \
-         `role.counter.after`, and 13 more"#,
+         `role.counter.threads`, `role.counter.process`, `role.counter.cpus`, `role.counter.rate`, `role.counter.latency`, \
+         and 15 more"#,
     );
     assert_eq!(printed(&[], &[("role.countr.workers", "1")]), expected);
 }
@@ -1902,7 +1905,7 @@ fn region_that_no_step_names() {
   --> lab.toml:16:9
    |
 16 | [region.heap]
-   |         ^^^^ no step names it, so no worker would map it
+   |         ^^^^ no role names it, so no process would map it
    |
    = help: give a role the step "touch heap", or leave the region out"#;
     assert_eq!(printed(&[REGION], &[]), expected);
@@ -1933,8 +1936,8 @@ fn region_size_without_unit() {
     for none in ["0", "4.5", "-1"] {
         assert!(
             sized(none).ends_with(
-                "help: write a size from 4KiB to 1GiB, such as size = \"4MiB\": private memory of \
-            each worker that touches it"
+                "help: write a size from 4KiB to 1GiB, such as size = \"4MiB\": memory of each \
+            process that uses it, or of all together"
             ),
             "{}",
             sized(none)
@@ -1970,7 +1973,7 @@ fn region_size_out_of_bounds() {
 17 | size = "2GiB"
    |        ^^^^^^ not within 4KiB to 1GiB
    |
-   = help: write a size from 4KiB to 1GiB: private memory of each worker that touches it"#;
+   = help: write a size from 4KiB to 1GiB: memory of each process that uses it, or of all together"#;
     assert_eq!(sized("\"2GiB\""), expected);
     assert!(sized("\"0KiB\"").starts_with("error: `size` cannot be 0KiB"));
 }
@@ -1991,7 +1994,7 @@ fn region_of_broken_pages() {
 fn region_of_an_unknown_key() {
     let message = sized("\"4KiB\"\nhuge = \"2MiB\"");
     assert!(message.starts_with("error: unknown key `huge` in [region.heap]"), "{message}");
-    assert!(message.contains("the keys of [region.heap] are `size`"), "{message}");
+    assert!(message.contains("the keys of [region.heap] are `size`, `shared`, `pages`"), "{message}");
 }
 
 #[test]
@@ -2018,7 +2021,7 @@ fn touch_of_what_is_no_region() {
 32 | loop = ["touch total"]
    |                ^^^^^ `touch` needs a region
    |
-   = help: declare a region, a worker's private memory, with [region.NAME]"#;
+   = help: declare a region, memory in pages, with [region.NAME]"#;
     assert_eq!(steps("\"touch total\""), expected);
     let expected = r#"error: no region is named `haep`
   --> lab.toml:32:16
@@ -2038,6 +2041,133 @@ fn touch_of_what_is_no_region() {
     assert_eq!(steps("\"touch\""), expected);
 }
 
+/// The sound scenario with a region of 1 MiB, of these further keys, whose first role makes these steps.
+fn paging(keys: &str, steps: &str) -> String {
+    let region = format!("[region.heap]\nsize = \"1MiB\"\n{keys}\n[lock.m]");
+    printed(&[("[lock.m]", &region), ("loop = [\"add hits[me]\"]", &format!("loop = [{steps}]"))], &[])
+}
+
+#[test]
+fn region_of_unknown_pages() {
+    let expected = r#"error: `pages` cannot be `2MB`
+  --> lab.toml:18:9
+   |
+18 | pages = "2MB"
+   |         ^^^^^ did you mean `2MiB`?
+   |
+   = help: `pages` is `4KiB`, `transparent` or `2MiB`"#;
+    assert_eq!(paging("pages = \"2MB\"", "\"touch heap\""), expected);
+    let message = paging("pages = \"2MiB\"", "\"touch heap\"");
+    assert!(message.contains("1048576 bytes are no whole number of pages of 2097152"), "{message}");
+    assert!(message.ends_with("write a multiple of 2MiB, such as \"2MiB\""), "{message}");
+}
+
+#[test]
+fn region_that_is_shared_and_transparent() {
+    let expected = r#"error: region `heap` is shared, and its pages transparent
+  --> lab.toml:19:9
+   |
+19 | pages = "transparent"
+   |         ^^^^^^^^^^^^^ shared memory is reserved before it is mapped, in small pages
+   |
+   = help: write pages = "2MiB", or leave `shared` out"#;
+    assert_eq!(paging("shared = true\npages = \"transparent\"", "\"touch heap\""), expected);
+}
+
+#[test]
+fn punch_of_private_memory() {
+    let expected = r#"error: `punch` does not go with region `heap`
+  --> lab.toml:32:16
+   |
+32 | loop = ["punch heap"]
+   |                ^^^^ private memory: there is nobody else to take it from
+   |
+   = help: write shared = true under [region.heap], or give it back with "dontneed heap""#;
+    assert_eq!(paging("", "\"punch heap\""), expected);
+    for (keys, steps, label) in [
+        ("", "\"remove heap\"", "private memory"),
+        ("shared = true", "\"map heap\"", "shared memory: it is there for all processes before the window"),
+        ("shared = true", "\"free heap\"", "shared memory"),
+        ("pages = \"transparent\"", "\"free heap\"", "`malloc` chooses its pages itself"),
+    ] {
+        let message = paging(keys, steps);
+        assert!(message.contains(label) && message.contains("= help: "), "{message}");
+    }
+}
+
+#[test]
+fn size_of_a_memory_step() {
+    let expected = r#"error: `touch` cannot do 2MiB of region `heap`
+  --> lab.toml:32:21
+   |
+32 | loop = ["touch heap 2MiB"]
+   |                     ^^^^ not within 4KiB to 1MiB
+   |
+   = help: write a smaller size, or a larger one under [region.heap]"#;
+    assert_eq!(paging("", "\"touch heap 2MiB\""), expected);
+    for (step, parts) in [
+        ("touch heap 6KiB", ["6KiB end in the middle of a page", "write a multiple of 4KiB"]),
+        ("touch heap 0KiB", ["not within 4KiB to 1MiB", "leave the size out for all of the region"]),
+        ("touch heap 64KB", ["`64KB` is no size", "unknown unit `KB`"]),
+        ("touch heap 64KiB chunk 24KiB", ["64KiB are no whole number of chunks of 24KiB", "a size that divides what"]),
+        ("touch heap 64KiB chunk 128KiB", ["cannot do 128KiB", "not within 4KiB to 64KiB"]),
+        ("touch heap 96KiB", ["region `heap` is no whole number of 96KiB", "a pass would go across its end"]),
+        ("touch heap 192KiB chunk 12KiB", ["no whole number of 12KiB", "a chunk would go across its end"]),
+        ("touch heap chunk", ["lacks the size of a chunk", "touch heap chunk 4KiB pause 10us"]),
+        ("touch heap chnk 4KiB", ["unexpected `chnk` behind the region", "did you mean `chunk`?"]),
+        ("touch heap pause", ["lacks a duration", "touch heap chunk 4KiB pause 10us"]),
+        ("touch heap pause 2s", ["`pause` cannot take 2s", "not within 1ns to 1s"]),
+        ("touch heap pause 1us chunk 4KiB", ["unexpected `chunk` behind the step", "string of its own"]),
+        ("touch heap chunk 4KiB pause 100us", ["one pass takes at least 25600us", "shorten `work`, `sleep` and `pause`"]),
+    ] {
+        let message = paging("", &format!("\"{step}\""));
+        parts.iter().for_each(|part| assert!(message.contains(part), "no {part} in {message}"));
+    }
+    let huge = paging("pages = \"2MiB\"\nshared = true", "\"punch heap 4KiB\"").replace("1MiB", "2MiB");
+    assert!(huge.contains("no whole number of pages"), "{huge}");
+}
+
+#[test]
+fn process_of_a_role_that_is_not_before_it() {
+    let second = |keys: &str, first: &str| {
+        let role = format!("[[role]]\nname = \"culprit\"\n{keys}\nloop = [\"pause\"]\n\n[[expect]]");
+        printed(&[("workers = 2", first), ("[[expect]]", &role)], &[])
+    };
+    let expected = r#"error: role `culprit` cannot join the process of role `countr`
+  --> lab.toml:33:11
+   |
+33 | process = "countr"
+   |           ^^^^^^^^ not the role before it
+   |
+   = help: write process = "counter", or put role `culprit` behind the one that it joins"#;
+    assert_eq!(second("process = \"countr\"", "workers = 2"), expected);
+    let two = second("process = \"counter\"", "workers = 2");
+    assert!(two.contains("role `counter` has 2 processes") && two.contains("give it one: threads = 2"), "{two}");
+    let both = second("process = \"counter\"\nworkers = 2\nthreads = 2", "workers = 1");
+    assert!(both.contains("leave `threads` out"), "{both}");
+    let first = printed(&[("workers = 2", "process = \"counter\"")], &[]);
+    assert!(first.contains("there is none before it"), "{first}");
+}
+
+#[test]
+fn populate_of_what_is_no_region() {
+    let populate = |value: &str| {
+        let keys = format!("populate = {value}\nloop = [\"touch heap\"]");
+        printed(&[REGION, ("loop = [\"add hits[me]\"]", &keys)], &[])
+    };
+    let expected = r#"error: no region is named `haep`
+  --> lab.toml:32:13
+   |
+32 | populate = ["haep"]
+   |             ^^^^^^ did you mean `heap`?
+   |
+   = help: the regions are `heap`; declare one with [region.NAME]"#;
+    assert_eq!(populate("[\"haep\"]"), expected);
+    assert!(populate("\"heap\"").contains("`populate` is"), "{}", populate("\"heap\""));
+    let twice = populate("[\"heap\", \"heap\"]");
+    assert!(twice.starts_with("error: `heap` is named twice") && twice.contains("name each region once"), "{twice}");
+}
+
 #[test]
 fn region_where_a_field_or_a_lock_is_needed() {
     let steps = |steps: &str| printed(&[REGION, ("loop = [\"add hits[me]\"]", &format!("loop = [{steps}]"))], &[]);
@@ -2055,7 +2185,7 @@ fn region_where_a_field_or_a_lock_is_needed() {
 32 | loop = ["lock heap"]
    |               ^^^^ `lock` needs a lock
    |
-   = help: declare a lock with [lock.NAME]; regions take `touch`"#;
+   = help: declare a lock with [lock.NAME]; regions take `touch`, `punch` and the like"#;
     assert_eq!(steps("\"lock heap\""), expected);
 }
 
@@ -2097,7 +2227,7 @@ fn pass_longer_than_what_after_leaves() {
 30 | loop = ["work 6ms"]
    |        ^^^^^^^^^^^^ no pass would end within it
    |
-   = help: shorten `work` and `sleep`, or lengthen [measure] window"#;
+   = help: shorten `work`, `sleep` and `pause`, or lengthen [measure] window"#;
     let late = ("workers = 2", "workers = 2\nafter = \"5ms\"");
     assert_eq!(printed(&[late, ("loop = [\"add hits[me]\"]", "loop = [\"work 6ms\"]")], &[]), expected);
 }

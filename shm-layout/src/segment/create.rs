@@ -230,7 +230,7 @@ fn failed(call: &'static str, name: &str, bytes: u64) -> impl FnOnce(Errno) -> C
 }
 
 /// What to do about a call that failed for another reason than room.
-fn cure(errno: Errno) -> String {
+pub(super) fn cure(errno: Errno) -> String {
     match errno {
         Errno::ENOENT => format!(
             "there is no {SHM_FOLDER}: `mkdir -p {SHM_FOLDER} && mount -t tmpfs -o mode=1777,nosuid,nodev tmpfs \
@@ -252,7 +252,7 @@ fn cure(errno: Errno) -> String {
     }
 }
 
-fn room_cure(errno: Errno) -> String {
+pub(super) fn room_cure(errno: Errno) -> String {
     match errno {
         Errno::ENOMEM => {
             "is it more than this process or its group may map? see `ulimit -v` and the memory cgroup's `memory.max`"

@@ -28,6 +28,7 @@ pub fn work_turn_ns() -> Result<f64, CompileError> {
         role_name: "calibration".to_owned(),
         cpu: CpuId(0),
         after: Nanos(0),
+        populate: vec![],
         steps: vec!["work".to_owned()],
         ops: vec![Op { every: 1, step: 0, kind: OpKind::Work(Nanos(TURNS)) }],
     };

@@ -44,7 +44,7 @@ pub(super) struct Calls {
     tick: usize,
     yield_now: usize,
     sleep: usize,
-    touch: usize,
+    memory: usize,
     die: usize,
     pause: usize,
     flush: usize,
@@ -65,7 +65,7 @@ impl Calls {
             tick: hooks.tick as usize,
             yield_now: hooks.yield_now as usize,
             sleep: hooks.sleep as usize,
-            touch: hooks.touch as usize,
+            memory: hooks.memory as usize,
             die: hooks.die as usize,
             pause: cpu::pause as extern "C" fn() as usize,
             flush: cpu::flush as unsafe extern "C" fn(*const u8) as usize,
@@ -85,7 +85,7 @@ impl Calls {
             ("tick", self.tick),
             ("yield", self.yield_now),
             ("sleep", self.sleep),
-            ("touch", self.touch),
+            ("memory", self.memory),
             ("die", self.die),
             ("pause", self.pause),
             ("flush", self.flush),
@@ -316,7 +316,7 @@ impl Emitter<'_> {
             }
             OpKind::Lock { lock, shared, timeout } => self.lock(index, *lock, *shared, *timeout),
             OpKind::Unlock { lock, shared } => self.unlock(index, *lock, *shared),
-            OpKind::Touch { region } => self.call_with_index(self.calls.touch, *region),
+            OpKind::Memory(_) => self.call_with_index(self.calls.memory, index as u32),
             OpKind::Work(time) => self.work(index, *time),
             OpKind::Pause => drop(self.call(self.calls.pause, &[], false)),
             OpKind::Die => drop(self.call(self.calls.die, &[context], false)),
@@ -516,7 +516,7 @@ impl Emitter<'_> {
         self.builder.def_var(self.carried[position], value);
     }
 
-    /// Calls a hook that is given the index of a region.
+    /// Calls a hook that is given an index.
     fn call_with_index(&mut self, function: usize, index: u32) {
         let index = self.builder.ins().iconst(I32, i64::from(index));
         self.call(function, &[self.cells, index], false);

@@ -65,8 +65,9 @@ pub struct Hooks {
     pub yield_now: unsafe extern "C" fn(context: *mut c_void),
     /// Sleeps at least `ns` nanoseconds.
     pub sleep: unsafe extern "C" fn(context: *mut c_void, ns: u64),
-    /// Writes one byte in each page of the worker's own region of that index in [`plan::Program::regions`].
-    pub touch: unsafe extern "C" fn(context: *mut c_void, region: u32),
+    /// Makes one pass's share of the step on a region that is the operation of that index in
+    /// [`WorkerProgram::ops`].
+    pub memory: unsafe extern "C" fn(context: *mut c_void, op: u32),
     /// Ends the process at once, with what it holds.
     pub die: unsafe extern "C" fn(context: *mut c_void),
 }
@@ -82,7 +83,7 @@ impl Hooks {
         }
         unsafe extern "C" fn released(_: *mut c_void, _: u32, _: i64) {}
         unsafe extern "C" fn sample(_: *mut c_void, _: u32, _: u32) {}
-        unsafe extern "C" fn touch(_: *mut c_void, _: u32) {}
+        unsafe extern "C" fn memory(_: *mut c_void, _: u32) {}
         unsafe extern "C" fn give_up(_: *mut c_void) -> u32 {
             1
         }
@@ -92,13 +93,13 @@ impl Hooks {
             lock,
             unlock,
             released,
-            handoff: touch,
+            handoff: memory,
             sample,
             spin: give_up,
             tick: give_up,
             yield_now,
             sleep,
-            touch,
+            memory,
             die: yield_now,
         }
     };

@@ -45,6 +45,7 @@ mod tests {
             role_name: "r".to_owned(),
             cpu: CpuId(0),
             after: Nanos(0),
+            populate: vec![],
             steps,
             ops,
         })

@@ -84,7 +84,7 @@ impl Piece {
             return read_pairs(kind, worker, &segment, &program);
         }
         let mut compiled = super::compile(&segment, &program, me);
-        let mut context = Context::new(&segment, &program, me, &[], Vec::new());
+        let mut context = Context::new(&segment, &program, me, &[], Default::default());
         // Holds are sampled, and all is counted, as in a window.
         context.locks.open(program.timed_locks);
         let left = (self.passes)(kind);

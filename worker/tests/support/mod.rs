@@ -1,10 +1,7 @@
 //! A worker's surroundings for tests: an area of memory, hooks that write down what was called, and short programs.
 #![allow(dead_code, unsafe_code)] // each test file uses a part of it
 
-use plan::{
-    AccessKind, Address, CpuId, Layout, LockKind, Nanos, Op, OpKind, PlacedLock, Program, Width, WorkerIndex,
-    WorkerProgram,
-};
+use plan::{AccessKind, Address, CpuId, Layout, LockKind, MemoryStep, MemoryVerb, Nanos, Op, OpKind, PlacedLock, Program, Width, WorkerIndex, WorkerProgram};
 use shm_layout::lock::{self, LockPlace};
 use shm_layout::{SegmentMap, Slot};
 use std::ffi::c_void;
@@ -68,8 +65,8 @@ pub(crate) enum Called {
     Tick,
     /// `sleep` of so many nanoseconds.
     Sleep(u64),
-    /// `touch` of a region by index.
-    Touch(u32),
+    /// `memory` of an operation by index.
+    Memory(u32),
     /// `die`: writes it down, and lives.
     Die,
 }
@@ -79,13 +76,13 @@ pub(crate) const TICKS_BEFORE_GIVING_UP: usize = 100;
 
 /// The names of the functions that a loop calls.
 pub(crate) const NAMES: [&str; 13] = [
-    "lock", "unlock", "released", "handoff", "sample", "spin", "tick", "yield", "sleep", "touch", "die", "pause",
+    "lock", "unlock", "released", "handoff", "sample", "spin", "tick", "yield", "sleep", "memory", "die", "pause",
     "flush",
 ];
 
 /// Hooks that write to the [`Context`].
 pub(crate) const HOOKS: Hooks =
-    Hooks { lock, unlock, released, handoff, sample, spin, tick, yield_now, sleep, touch, die };
+    Hooks { lock, unlock, released, handoff, sample, spin, tick, yield_now, sleep, memory, die };
 
 /// # Safety
 /// `first` is from [`Context::handle`] of a context that only the calling thread uses, as [`run`] sees to.
@@ -161,14 +158,19 @@ unsafe extern "C" fn sleep(c: *mut c_void, ns: u64) {
     unsafe { context(c) }.log.push(Called::Sleep(ns));
 }
 
-unsafe extern "C" fn touch(c: *mut c_void, region: u32) {
+unsafe extern "C" fn memory(c: *mut c_void, op: u32) {
     // SAFETY: as in `lock`.
-    unsafe { context(c) }.log.push(Called::Touch(region));
+    unsafe { context(c) }.log.push(Called::Memory(op));
 }
 
 unsafe extern "C" fn die(c: *mut c_void) {
     // SAFETY: as in `lock`.
     unsafe { context(c) }.log.push(Called::Die);
+}
+
+/// A step on a region.
+pub(crate) fn memory_step(verb: MemoryVerb) -> OpKind {
+    OpKind::Memory(MemoryStep { verb, region: 2, bytes: 4096, chunk: 4096, pause: Nanos(0) })
 }
 
 /// A program of these operations, each a step of its own, in each pass.
@@ -188,6 +190,7 @@ pub(crate) fn program_every(ops: impl IntoIterator<Item = (u32, OpKind)>) -> Wor
         role_name: "role".to_owned(),
         cpu: CpuId(0),
         after: Nanos(0),
+        populate: vec![],
         steps: ops.iter().map(|op| format!("{:?}", op.kind)).collect(),
         ops,
     }

@@ -5,7 +5,7 @@ use super::say;
 use crate::campaign::RunError;
 use crate::cli::RunOptions;
 use crate::exit::{CommandError, Ending};
-use crate::report::lock_log::LockLog;
+use crate::report::logs::Logs;
 use crate::report::style::Style;
 use crate::report::{files, terminal};
 use crate::signals::Signals;
@@ -20,14 +20,14 @@ use std::path::PathBuf;
 /// Why the run ended early, where it did. The inner result is that of writing, which waits until the table is shown.
 pub(crate) fn save(
     run: &Run,
-    lock_log: Option<LockLog>,
+    logs: Logs,
     options: &RunOptions,
     name: &str,
     verdict: &Verdict,
     signals: Signals,
 ) -> Result<Result<PathBuf, CommandError>, CommandError> {
     let folder =
-        files::write(run, lock_log, &options.out, name).map_err(|error| CommandError::Failed(error.to_string()));
+        files::write(run, logs, &options.out, name).map_err(|error| CommandError::Failed(error.to_string()));
     let ended = match &verdict.ended_early {
         Some(error) => Some(command_error(error, &signals)),
         None => signals.take().then_some(CommandError::Interrupted),

@@ -180,6 +180,7 @@ fn program(cpus: &[CpuId], offsets: &[u64], window: Nanos, ops: impl Fn(u64) -> 
         period: None,
         latency: false,
         after: Nanos(0),
+        populate: vec![],
         steps: vec!["bump, flush".to_owned()],
         ops: ops(at).into_iter().map(|kind| Op { every: 1, step: 0, kind }).collect(),
     };

@@ -5,7 +5,9 @@ use super::{BindError, Seat, seats};
 use crate::lock::{Lock, LockKind};
 use crate::placement::Item;
 use crate::scenario::{Case, Field};
+use crate::region::{MemoryStep, MemoryVerb};
 use crate::step::{Action, Step};
+use crate::units::PAGE_BYTES;
 use std::collections::BTreeSet;
 
 /// Timer slack of a thread under the default policy, which a sleep takes on top (`prctl(2)`, PR_SET_TIMERSLACK).
@@ -89,7 +91,7 @@ fn worker_touches(case: &Case, seat: Seat) -> Result<Vec<Touch<'_>>, BindError> 
     let touch = |step| {
         let object = touched_object(case, seat, step)?;
         let repeats = if let Some((_, Elements::All(count))) = object { f64::from(count) } else { 1.0 };
-        Ok(Touch { step, ns_per_pass: nominal_ns(case, &step.action) * repeats / f64::from(step.every), object })
+        Ok(Touch { step, ns_per_pass: nominal_ns(&step.action) * repeats / f64::from(step.every), object })
     };
     case.roles[seat.role].steps.iter().map(touch).collect()
 }
@@ -106,11 +108,11 @@ fn touched_object(case: &Case, seat: Seat, step: &Step) -> Result<Option<(usize,
 
 /// What a step is taken to cost, nanoseconds. Access, atomic and lock steps: as measured uncontended on an AMD EPYC of
 /// family 25. `pause`: about 10 cycles before Skylake, up to 140 since (Intel optimisation reference manual). `wait`: a
-/// hand-over of a line. `touch`: a page that is there already; its first touch comes once. The rest: orders of
+/// hand-over of a line. Memory steps: [`memory_ns`]. The rest: orders of
 /// magnitude; a lock's kind does not count, so that no rule places by it. They turn a loop into accesses a second,
 /// which only rank elements as hot or cold: the same error in all changes nothing, one of tenfold in a single step
 /// could move an element across [`HOT_SHARE`](crate::placement::HOT_SHARE).
-fn nominal_ns(case: &Case, action: &Action) -> f64 {
+fn nominal_ns(action: &Action) -> f64 {
     match action {
         Action::Load(_) | Action::Store(_) | Action::Bump(_) => 0.5,
         Action::Add(_) | Action::Swap(_) | Action::Cas(_) | Action::Post(_) => 2.5,
@@ -121,8 +123,19 @@ fn nominal_ns(case: &Case, action: &Action) -> f64 {
         Action::Yield | Action::Die => 500.0,
         Action::Work(nanos) => nanos.0 as f64,
         Action::Sleep(nanos) => nanos.0 as f64 + TIMER_SLACK_NS,
-        Action::Touch(region) => case.regions[*region].pages() as f64 * 2.0,
+        Action::Memory(step) => memory_ns(step),
     }
+}
+
+/// A page that is there already takes a few nanoseconds, one that the kernel has to find or to take away a microsecond,
+/// and a call as much again.
+fn memory_ns(step: &MemoryStep) -> f64 {
+    let (pages, chunks) = ((step.bytes / PAGE_BYTES) as f64, step.chunks() as f64);
+    let work = match step.verb {
+        MemoryVerb::Touch | MemoryVerb::Reuse => pages * 2.0,
+        _ => pages * 1_000.0 + chunks * 1_000.0,
+    };
+    work + chunks * step.pause.0 as f64
 }
 
 fn accesses(action: &Action) -> f64 {

@@ -7,16 +7,22 @@ use crate::step::Action;
 
 /// `headline` is the index of the role whose figures head an arm.
 pub(super) fn check(case: &Case, headline: usize) -> Result<(), BindError> {
-    case.roles.iter().enumerate().try_for_each(|(index, role)| check_role(role, index == headline))
+    let joined = |index: usize| case.roles[index].joins || case.roles.get(index + 1).is_some_and(|next| next.joins);
+    let mut roles = case.roles.iter().enumerate();
+    roles.try_for_each(|(index, role)| check_role(role, index == headline, joined(index)))
 }
 
-fn check_role(role: &Role, heads: bool) -> Result<(), BindError> {
+fn check_role(role: &Role, heads: bool, joined: bool) -> Result<(), BindError> {
     let Some(place) = role.steps.iter().position(|step| step.action == Action::Die) else { return Ok(()) };
     let step = &role.steps[place];
     let refuse = |why: &str, cure: &str| Err(refuse_step(role, step, why, cure));
     if heads {
         let why = "leaves no figures, and this role's are the arm's headline";
         return refuse(why, "name another role in [measure] headline");
+    }
+    if joined {
+        let why = "would end the process of another role too, which is to leave figures";
+        return refuse(why, "give the two roles processes of their own: leave `process` out");
     }
     if role.after.0 == 0 {
         let why = "would end the process in the warm-up, before anything is measured";
@@ -54,5 +60,8 @@ mod tests {
             assert!(error.message.contains(why), "{error}");
             assert_eq!(error.path, "role.dier.loop.1");
         }
+        let mut joined = scene(5, &["lock m", "die"]).0;
+        joined.roles[1].joins = true;
+        assert!(check(&joined, 0).unwrap_err().message.contains("the process of another role too"));
     }
 }

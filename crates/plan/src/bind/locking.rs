@@ -134,7 +134,7 @@ impl<'a> Pass<'a> {
             Action::Lock { lock, .. } if *lock == reader.lock => return Ok(()),
             Action::Lock { .. } | Action::Unlock { .. } => "takes or releases a lock",
             Action::Wait(_) => "waits for a change",
-            Action::Touch(_) => "writes",
+            Action::Memory(_) => "works on a region",
             action if action.writes() => "writes",
             _ => return Ok(()),
         };

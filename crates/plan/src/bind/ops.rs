@@ -4,6 +4,7 @@ use super::elements::{Elements, elements};
 use super::memory::Memory;
 use super::{BindError, Seat, refuse_step};
 use crate::program::{AccessKind, Address, Op, OpKind};
+use crate::region::MemoryStep;
 use crate::scenario::{Case, Width};
 use crate::step::{Action, Step, Target};
 
@@ -24,6 +25,11 @@ pub(super) fn of_worker(case: &Case, memory: &Memory, seat: Seat, copy: u64) -> 
         ops.extend(kinds.into_iter().map(|kind| Op { every: step.every, step: index as u32, kind }));
     }
     Ok(ops)
+}
+
+/// Index in the Program of a region of the case, on the given copy of the memory.
+pub(super) fn region(case: &Case, index: u32, copy: u64) -> u32 {
+    copy as u32 * case.regions.len() as u32 + index
 }
 
 struct Resolver<'a> {
@@ -56,7 +62,9 @@ impl Resolver<'_> {
             Action::Die => vec![OpKind::Die],
             Action::Work(nanos) => vec![OpKind::Work(*nanos)],
             Action::Sleep(nanos) => vec![OpKind::Sleep(*nanos)],
-            Action::Touch(region) => vec![OpKind::Touch { region: *region as u32 }],
+            Action::Memory(step) => {
+                vec![OpKind::Memory(MemoryStep { region: region(self.case, step.region, self.copy), ..*step })]
+            }
             Action::Pause => vec![OpKind::Pause],
             Action::Fence => vec![OpKind::Fence],
             Action::Yield => vec![OpKind::Yield],

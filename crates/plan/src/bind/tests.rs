@@ -4,8 +4,9 @@ use super::{Bound, bind};
 use crate::fixtures::{Scene, plan_of, two_cpus, two_sockets};
 use crate::placement::Strategy;
 use crate::program::{AccessKind, Address, OpKind, Program};
+use crate::region::{MemoryStep, MemoryVerb, Pages};
 use crate::scenario::{Count, CpuChoice, Width};
-use crate::units::WorkerIndex;
+use crate::units::{PAGE_BYTES, WorkerIndex};
 use std::collections::BTreeMap;
 
 fn counters(workers: u32) -> Scene {
@@ -104,7 +105,7 @@ fn a_lock_that_no_role_takes_is_not_placed() {
 }
 
 #[test]
-fn a_region_is_each_workers_own_and_placed_nowhere() {
+fn a_region_is_placed_nowhere_and_copied_for_each_worker_of_an_unshared_arm() {
     let scene = Scene::new().field("x").region("a", 1).region("b", 1000).role("r", 2, &["add x", "every 3 touch b"]);
     let bound = bound(&scene);
     let packed = program(&bound, "packed");
@@ -112,12 +113,37 @@ fn a_region_is_each_workers_own_and_placed_nowhere() {
     assert_eq!(pages, [("a", 1), ("b", 1000)]);
     for worker in &packed.workers {
         let touch = &worker.ops[1];
-        assert_eq!((touch.every, touch.step, &touch.kind), (3, 1, &OpKind::Touch { region: 1 }));
+        assert_eq!((touch.every, touch.step, &touch.kind), (3, 1, &OpKind::Memory(touched(1, 1000))));
         assert!(worker.can_block(), "the stop word is looked at after each pass");
     }
     assert_eq!((packed.layout.placed.len(), packed.area_bytes), (1, 8));
     assert!(packed.longest_pass().0 >= 1_000 * 1_000, "a fault a page is waited for");
-    assert_eq!(program(&bound, "unshared:packed").regions, packed.regions);
+    let unshared = program(&bound, "unshared:packed");
+    assert_eq!(unshared.regions, [packed.regions.as_slice(), &packed.regions].concat());
+    assert_eq!(unshared.workers[1].ops[1].kind, OpKind::Memory(touched(3, 1000)));
+}
+
+fn touched(region: u32, pages: u64) -> MemoryStep {
+    let bytes = pages * PAGE_BYTES;
+    MemoryStep { verb: MemoryVerb::Touch, region, bytes, chunk: bytes, pause: crate::Nanos(0) }
+}
+
+#[test]
+fn shared_regions_that_somebody_maps_lie_in_one_file_for_each_kind_of_page() {
+    let mut scene = Scene::new().shared_region("a", 2).region("own", 1).shared_region("idle", 4).shared_region("b", 512);
+    scene.0.regions[3].pages = Pages::Huge;
+    scene = scene.shared_region("c", 8).role("victim", 1, &["touch own"]).role("culprit", 1, &["punch b"]);
+    scene.0.roles[0].populate = vec![0, 4];
+    let bound = bound(&scene);
+    let (packed, unshared) = (program(&bound, "packed"), program(&bound, "unshared:packed"));
+    assert_eq!(packed.workers[0].populate, [0, 4]);
+    assert_eq!(packed.shared_file(Pages::Small), (vec![Some(0), None, None, None, Some(2 * 4096)], 10 * 4096));
+    assert_eq!(packed.shared_file(Pages::Huge), (vec![None, None, None, Some(0), None], 512 * 4096));
+    assert_eq!(packed.longest_populate().0, 10 * 50_000);
+    // Each on its own copy: nobody punches what another maps.
+    assert_eq!(unshared.shared_file(Pages::Huge).0[8], Some(0));
+    assert!(unshared.maps(&unshared.workers[1], 8) && !unshared.maps(&unshared.workers[1], 3));
+    assert!(packed.maps(&packed.workers[0], 1) && !packed.maps(&packed.workers[1], 1));
 }
 
 #[test]
@@ -128,6 +154,16 @@ fn a_role_that_begins_later_does_so_in_its_baselines_too() {
     let after = |arm: &str| program(&bound, arm).workers.iter().map(|worker| worker.after.0).collect::<Vec<_>>();
     assert_eq!((after("packed"), after("unshared:packed")), (vec![0, 5_000_000], vec![0, 5_000_000]));
     assert_eq!((after("solo:counter"), after("solo:late")), (vec![0], vec![5_000_000]));
+}
+
+#[test]
+fn a_role_that_joins_the_one_before_it_is_of_its_process() {
+    let mut scene = counters(1).role("culprit", 2, &["pause"]).role("other", 1, &["pause"]).oversubscribed();
+    scene.0.roles[1].joins = true;
+    let bound = bound(&scene);
+    let processes = |arm: &str| program(&bound, arm).workers.iter().map(|worker| worker.process).collect::<Vec<_>>();
+    assert_eq!(processes("packed"), [0, 0, 0, 1]);
+    assert_eq!(processes("solo:culprit"), [0], "alone in a process of its own");
 }
 
 #[test]

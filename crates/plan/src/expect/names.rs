@@ -10,7 +10,7 @@ use std::str::FromStr;
 pub struct UnknownWord(pub String);
 
 /// Every metric with a fixed name, subject by subject.
-static METRICS: [(&str, Subject, Metric); 20] = [
+static METRICS: [(&str, Subject, Metric); 24] = [
     ("ns_per_op", Subject::Role, Metric::NsPerOp),
     ("ops_per_second", Subject::Role, Metric::OpsPerSecond),
     ("fairness_jain", Subject::Role, Metric::FairnessJain),
@@ -20,6 +20,10 @@ static METRICS: [(&str, Subject, Metric); 20] = [
     ("latency_p99_ns", Subject::Role, Metric::Latency(Quantile::P99)),
     ("latency_p999_ns", Subject::Role, Metric::Latency(Quantile::P999)),
     ("latency_max_ns", Subject::Role, Metric::Latency(Quantile::Max)),
+    ("batch_p50_ns", Subject::Role, Metric::Batch(Quantile::P50)),
+    ("batch_p99_ns", Subject::Role, Metric::Batch(Quantile::P99)),
+    ("batch_p999_ns", Subject::Role, Metric::Batch(Quantile::P999)),
+    ("batch_max_ns", Subject::Role, Metric::Batch(Quantile::Max)),
     ("contended_share", Subject::Lock, Metric::ContendedShare),
     ("handoffs_per_op", Subject::Lock, Metric::HandoffsPerOp),
     ("wait_p50_ns", Subject::Lock, Metric::Wait(Quantile::P50)),

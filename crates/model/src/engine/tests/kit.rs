@@ -96,6 +96,7 @@ pub(super) fn worker(index: u32, ops: Vec<OpKind>) -> WorkerProgram {
         period: None,
         latency: false,
         after: Nanos(0),
+        populate: vec![],
         steps: vec![],
         ops: ops.into_iter().map(|kind| every(1, kind)).collect(),
     }
