@@ -90,7 +90,9 @@ fn odd() -> (tempfile::TempDir, Run) {
         }
         arm["why"] = json!("because, \"so\"");
         for role in arm["roles"].as_array_mut().unwrap() {
-            (role["latency_ns"], role["service_ns"]) = (times.clone(), times.clone());
+            for key in ["latency_ns", "service_ns", "batch_ns", "batch_corrected_ns", "batch_before_ns"] {
+                role[key] = times.clone();
+            }
             role["counters"]["odd, counter=x"] = json!({
                 "measured": {"state": "counted", "value": 9_007_199_254_740_993_u64, "ratio": null, "why": null,
                              "cure": null, "per_op": 0.1, "per_second": 1e300},
