@@ -18,10 +18,8 @@ pub(crate) struct Saved {
     pub(crate) path: PathBuf,
     /// The file as it is.
     pub(crate) text: Vec<u8>,
-    /// What it says, by this program's types.
+    /// What it says.
     pub(crate) run: Run,
-    /// The same as written: keys that the types do not know are here alone.
-    pub(crate) value: Value,
 }
 
 /// Why there is no run to read.
@@ -86,7 +84,7 @@ impl Saved {
             return Err(SavedError::OtherVersion { path, found: escaped(&version.to_string()), tool });
         }
         match serde_json::from_slice(&text) {
-            Ok(run) => Ok(Saved { path, text, run, value }),
+            Ok(run) => Ok(Saved { path, text, run }),
             Err(error) => Err(SavedError::NoRun { path, why: escaped(&error.to_string()) }),
         }
     }
