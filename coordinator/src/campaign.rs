@@ -106,11 +106,7 @@ impl Campaign<'_> {
     ///
     /// # Errors
     /// Where it ended before any repetition was complete; later, [`Measured::ended_early`] says so.
-    pub(crate) fn measure(
-        &self,
-        watcher: &mut dyn Observer,
-        logs: &mut Logs,
-    ) -> Result<Measured, RunError> {
+    pub(crate) fn measure(&self, watcher: &mut dyn Observer, logs: &mut Logs) -> Result<Measured, RunError> {
         watcher.phase("measuring");
         let mut seen = Seen { observations: Vec::new(), logs, watching: Vec::new() };
         let mut extended = false;

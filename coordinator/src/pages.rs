@@ -20,9 +20,10 @@ fn lack(program: &Program, free: Option<u64>, transparent: &Setting<String>) -> 
     if needed > free.unwrap_or(0) {
         let has = free.map_or("says of none".to_owned(), |free| format!("has {free} free"));
         return Some(format!(
-            "its regions need {needed} huge pages of 2 MiB, and this host {has} ({FREE_HUGE_PAGES}); as root, `sysctl \
+            "its regions need {needed} huge page{s} of 2 MiB, and this host {has} ({FREE_HUGE_PAGES}); as root, `sysctl \
              vm.nr_hugepages={}` sets so many apart",
-            needed.next_power_of_two()
+            needed.next_power_of_two(),
+            s = if needed == 1 { "" } else { "s" },
         ));
     }
     let given = !matches!(transparent, Setting::Absent) && *transparent != Setting::Is("never".to_owned());
@@ -62,7 +63,8 @@ mod tests {
 
     fn bound(regions: &str, steps: &str) -> Bound {
         let text = format!("{regions}[[role]]\nname = 'r'\nworkers = 2\nthreads = 2\nloop = [{steps}]\n");
-        let plan = scenario::parse("case.toml", &text).unwrap_or_else(|refusal| panic!("{}", refusal.render(false))).plan;
+        let plan =
+            scenario::parse("case.toml", &text).unwrap_or_else(|refusal| panic!("{}", refusal.render(false))).plan;
         let cpu = |id| Cpu { id: CpuId(id), core: id, llc: 0, node: 0, socket: 0, usable: true };
         plan::bind(&plan, &Topology { cpus: (0..2).map(cpu).collect() }, 0).unwrap()
     }
@@ -100,10 +102,13 @@ mod tests {
     #[test]
     fn an_arm_without_its_pages_is_withdrawn_and_the_others_stay() {
         let folder = tempfile::tempdir().unwrap();
-        let text = format!("{OWN}[[variant]]\nname = 'huge'\n[[variant]]\nname = 'small'\n[variant.set]\n'region.heap.pages' = '4KiB'\n");
+        let text = format!(
+            "{OWN}[[variant]]\nname = 'huge'\n[[variant]]\nname = 'small'\n[variant.set]\n'region.heap.pages' = '4KiB'\n"
+        );
         let mut bound = bound(&text, "'touch heap'");
         withdraw_unpaged(&mut bound, &Root::at(folder.path()));
-        let placed: Vec<(&str, bool)> = bound.arms.iter().map(|arm| (arm.arm.name.as_str(), arm.program.is_ok())).collect();
+        let placed: Vec<(&str, bool)> =
+            bound.arms.iter().map(|arm| (arm.arm.name.as_str(), arm.program.is_ok())).collect();
         assert_eq!(placed[..2], [("huge", false), ("small", true)]);
     }
 }

@@ -95,7 +95,8 @@ fn what_is_punched_is_gone_for_everybody_and_a_view_is_one_s_own() {
     let faults_of_victim = |culprit: &str| {
         let text = scenario("1MiB", &format!("populate = ['seg']\nloop = ['{culprit}', 'sleep 1s']"));
         // One pass in the window's last part, when the culprit's only pass is long over.
-        let text = text.replace("window = \"40ms\"", "window = \"1100ms\"").replace("repetitions = 2", "repetitions = 1");
+        let text =
+            text.replace("window = \"40ms\"", "window = \"1100ms\"").replace("repetitions = 2", "repetitions = 1");
         let text = text.replace("loop = [\"touch own\"]", "loop = [\"sleep 500ms\", \"touch seg\", \"touch own\"]");
         let (_bench, run) = measured(&text);
         of_role(&run, "victim").iter().map(|one| faults(one)).max().unwrap()

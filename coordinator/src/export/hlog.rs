@@ -127,6 +127,7 @@ fn distributions(arm: &ArmSummary) -> Vec<(String, Percentiles)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::logs::Logs;
     use crate::report::{files, testing};
     use record::Run;
 
@@ -151,7 +152,7 @@ mod tests {
     #[test]
     fn a_sound_log_is_passed_on_as_it_is_and_a_damaged_one_is_not() {
         let root = tempfile::tempdir().unwrap();
-        let folder = files::write(&run(), Default::default(), root.path(), "s").unwrap();
+        let folder = files::write(&run(), Logs::default(), root.path(), "s").unwrap();
         let saved = Saved::read(&folder).unwrap();
         let path = folder.join(FILE);
         let sound = fs::read(&path).unwrap();

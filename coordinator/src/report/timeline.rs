@@ -9,7 +9,8 @@ use std::io::{self, Write};
 use std::path::Path;
 
 const HEAD: [&str; 13] = [
-    "arm", "block", "worker", "role", "what", "step", "start_ns", "end_ns", "count", "min_ns", "p50_ns", "p99_ns", "max_ns",
+    "arm", "block", "worker", "role", "what", "step", "start_ns", "end_ns", "count", "min_ns", "p50_ns", "p99_ns",
+    "max_ns",
 ];
 
 /// The log of a run that is being made.

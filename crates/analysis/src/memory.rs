@@ -200,9 +200,8 @@ mod tests {
         let region = |name: &str, shared| Region { name: name.into(), bytes: 1 << 20, shared, pages: Pages::Small };
         program.regions = vec![region("own", false), region("seg", true)];
         let step = |verb, region| MemoryStep { verb, region, bytes: 4096, chunk: 4096, pause: Nanos(0) };
-        for (nth, (verb, text)) in [(MemoryVerb::Touch, "touch own 4KiB"), (MemoryVerb::Punch, "punch seg 4KiB")]
-            .into_iter()
-            .enumerate()
+        for (nth, (verb, text)) in
+            [(MemoryVerb::Touch, "touch own 4KiB"), (MemoryVerb::Punch, "punch seg 4KiB")].into_iter().enumerate()
         {
             program.workers[nth].ops = vec![Op { every: 1, step: 0, kind: OpKind::Memory(step(verb, nth as u32)) }];
             program.workers[nth].steps = vec![text.to_owned()];

@@ -2,8 +2,8 @@
 
 use crate::lock::{Lock, LockKind};
 use crate::placement::{Placement, Strategy};
-use crate::scenario::{Arm, ArmKind, Case, Count, CpuChoice, Field, Measure, Plan, Repetitions, Role, Width};
 use crate::region::{MemoryStep, MemoryVerb, Pages, Region};
+use crate::scenario::{Arm, ArmKind, Case, Count, CpuChoice, Field, Measure, Plan, Repetitions, Role, Width};
 use crate::step::{Action, Element, Step, Target};
 use crate::topology::{Cpu, Topology};
 use crate::units::{CpuId, Nanos};

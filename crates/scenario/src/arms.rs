@@ -69,7 +69,8 @@ fn arm(
 fn unused_regions(context: &mut Context, root: &Table, arms: &[Arm]) {
     let cases = || arms.iter().map(|arm| &arm.case);
     for (entry, _) in root.named("region") {
-        let named = cases().any(|case| case.regions.iter().zip(0..).any(|(r, i)| r.name == entry.key && names(case, i)));
+        let named =
+            cases().any(|case| case.regions.iter().zip(0..).any(|(r, i)| r.name == entry.key && names(case, i)));
         if !named {
             context.refuse(
                 Problem::at(&entry.key_place, format!("region `{}` is never used", entry.key))

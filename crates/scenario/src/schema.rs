@@ -46,7 +46,8 @@ pub const REGION: &[&str] = &["size", "shared", "pages"];
 /// Keys of `[[variant]]`.
 pub const VARIANT: &[&str] = &["name", "placement", "set"];
 /// Keys of `[[role]]`.
-pub const ROLE: &[&str] = &["name", "workers", "threads", "process", "cpus", "rate", "latency", "after", "populate", "loop"];
+pub const ROLE: &[&str] =
+    &["name", "workers", "threads", "process", "cpus", "rate", "latency", "after", "populate", "loop"];
 /// Keys of `[[expect]]`.
 pub const EXPECT: &[&str] = &["claim", "when"];
 /// Keys of a placement written as a table.

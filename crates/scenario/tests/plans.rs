@@ -2,8 +2,8 @@
 
 use plan::expect::{Against, HostFact, Metric, Quantile, Relation};
 use plan::{
-    Action, ArmKind, Baseline, Count, CpuChoice, CpuId, Element, MemoryStep, MemoryVerb, Nanos, Pages, Plan, Repetitions,
-    Strategy, Target, Width,
+    Action, ArmKind, Baseline, Count, CpuChoice, CpuId, Element, MemoryStep, MemoryVerb, Nanos, Pages, Plan,
+    Repetitions, Strategy, Target, Width,
 };
 
 fn parse(text: &str) -> Plan {

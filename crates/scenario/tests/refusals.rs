@@ -2118,7 +2118,10 @@ fn size_of_a_memory_step() {
         ("touch heap pause", ["lacks a duration", "touch heap chunk 4KiB pause 10us"]),
         ("touch heap pause 2s", ["`pause` cannot take 2s", "not within 1ns to 1s"]),
         ("touch heap pause 1us chunk 4KiB", ["unexpected `chunk` behind the step", "string of its own"]),
-        ("touch heap chunk 4KiB pause 100us", ["one pass takes at least 25600us", "shorten `work`, `sleep` and `pause`"]),
+        (
+            "touch heap chunk 4KiB pause 100us",
+            ["one pass takes at least 25600us", "shorten `work`, `sleep` and `pause`"],
+        ),
     ] {
         let message = paging("", &format!("\"{step}\""));
         parts.iter().for_each(|part| assert!(message.contains(part), "no {part} in {message}"));

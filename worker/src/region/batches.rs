@@ -130,7 +130,9 @@ impl Batches {
 
     #[cold]
     fn next_bucket(&mut self, end: u64) -> bool {
-        let Some((open, close)) = self.window.filter(|(open, close)| (*open..*close).contains(&end)) else { return false };
+        let Some((open, close)) = self.window.filter(|(open, close)| (*open..*close).contains(&end)) else {
+            return false;
+        };
         self.bucket = ((end - open) / self.bucket_ticks) as usize;
         self.bucket_end = (open + (self.bucket as u64 + 1) * self.bucket_ticks).min(close);
         true
@@ -237,7 +239,11 @@ mod tests {
             let (here, next) = (bin(length), bin(length + 1));
             assert!(next == here || next == here + 1, "{length}: {here}, {next}");
             if length < 1 << 35 {
-                assert!(middle(here).abs_diff(length) as f64 <= length as f64 / 32.0 + 0.5, "{length}: {}", middle(here));
+                assert!(
+                    middle(here).abs_diff(length) as f64 <= length as f64 / 32.0 + 0.5,
+                    "{length}: {}",
+                    middle(here)
+                );
             }
         }
         assert_eq!([0, 31, 32, 33, 34].map(bin), [0, 31, 32, 32, 33]);

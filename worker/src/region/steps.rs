@@ -1,10 +1,10 @@
 //! Making a pass's steps on regions, chunk by chunk, on behalf of the compiled loop.
 #![allow(unsafe_code)] // malloc, free and the bytes in between
 
+use super::Views;
 use super::batches::Batches;
 use super::calls::Calls;
 use super::view::View;
-use super::Views;
 use crate::context::Context;
 use crate::failure::Failure;
 use plan::{MemoryStep, MemoryVerb, PAGE_BYTES, Program, TickRate, WorkerProgram};

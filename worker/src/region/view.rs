@@ -210,7 +210,9 @@ fn length(bytes: u64) -> Option<NonZeroUsize> {
 fn cure(errno: Errno) -> &'static str {
     match errno {
         Errno::ENOMEM => "use larger chunks; see `sysctl vm.max_map_count` and `free -m`",
-        Errno::EOPNOTSUPP | Errno::EINVAL => "this kernel cannot do that with such pages: leave `pages` out, or the step",
+        Errno::EOPNOTSUPP | Errno::EINVAL => {
+            "this kernel cannot do that with such pages: leave `pages` out, or the step"
+        }
         _ => "run again; if it stays, `strace -f` shows the call",
     }
 }
@@ -222,7 +224,10 @@ fn refused(name: &str, call: &str, bytes: u64, errno: Errno) -> Failure {
 
 fn no_huge_pages(name: &str, bytes: u64, errno: Errno) -> Failure {
     let what = format!("region `{name}`: mmap of {bytes} bytes in huge pages failed: {errno}");
-    Failure::new(what, "have more of them set apart, with `sysctl vm.nr_hugepages`; others may have taken some meanwhile")
+    Failure::new(
+        what,
+        "have more of them set apart, with `sysctl vm.nr_hugepages`; others may have taken some meanwhile",
+    )
 }
 
 #[cfg(test)]
@@ -245,7 +250,8 @@ mod tests {
     fn shared() -> (View, View) {
         let file = Arc::new(memfd_create(c"region", MFdFlags::MFD_CLOEXEC).unwrap());
         nix::unistd::ftruncate(&*file, ((PAGES + 1) * PAGE_BYTES) as i64).unwrap();
-        let view = || View::new(&region(Pages::Small), Some(FilePart { file: file.clone(), offset: PAGE_BYTES })).unwrap();
+        let view =
+            || View::new(&region(Pages::Small), Some(FilePart { file: file.clone(), offset: PAGE_BYTES })).unwrap();
         (view(), view())
     }
 

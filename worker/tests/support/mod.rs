@@ -1,7 +1,10 @@
 //! A worker's surroundings for tests: an area of memory, hooks that write down what was called, and short programs.
 #![allow(dead_code, unsafe_code)] // each test file uses a part of it
 
-use plan::{AccessKind, Address, CpuId, Layout, LockKind, MemoryStep, MemoryVerb, Nanos, Op, OpKind, PlacedLock, Program, Width, WorkerIndex, WorkerProgram};
+use plan::{
+    AccessKind, Address, CpuId, Layout, LockKind, MemoryStep, MemoryVerb, Nanos, Op, OpKind, PlacedLock, Program,
+    Width, WorkerIndex, WorkerProgram,
+};
 use shm_layout::lock::{self, LockPlace};
 use shm_layout::{SegmentMap, Slot};
 use std::ffi::c_void;

@@ -26,8 +26,7 @@ pub(crate) fn save(
     verdict: &Verdict,
     signals: Signals,
 ) -> Result<Result<PathBuf, CommandError>, CommandError> {
-    let folder =
-        files::write(run, logs, &options.out, name).map_err(|error| CommandError::Failed(error.to_string()));
+    let folder = files::write(run, logs, &options.out, name).map_err(|error| CommandError::Failed(error.to_string()));
     let ended = match &verdict.ended_early {
         Some(error) => Some(command_error(error, &signals)),
         None => signals.take().then_some(CommandError::Interrupted),

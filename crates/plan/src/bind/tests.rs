@@ -130,7 +130,8 @@ fn touched(region: u32, pages: u64) -> MemoryStep {
 
 #[test]
 fn shared_regions_that_somebody_maps_lie_in_one_file_for_each_kind_of_page() {
-    let mut scene = Scene::new().shared_region("a", 2).region("own", 1).shared_region("idle", 4).shared_region("b", 512);
+    let mut scene =
+        Scene::new().shared_region("a", 2).region("own", 1).shared_region("idle", 4).shared_region("b", 512);
     scene.0.regions[3].pages = Pages::Huge;
     scene = scene.shared_region("c", 8).role("victim", 1, &["touch own"]).role("culprit", 1, &["punch b"]);
     scene.0.roles[0].populate = vec![0, 4];

@@ -73,7 +73,8 @@ impl<'a> StepReader<'a> {
             return Some(false);
         }
         let problem = Problem::at(&word.place, format!("unexpected {} behind the region", quoted(&word.text)));
-        let cure = format!("write \"{} NAME 1MiB chunk 64KiB pause 10us\", or leave out what you do not need", verb.name());
+        let cure =
+            format!("write \"{} NAME 1MiB chunk 64KiB pause 10us\", or leave out what you do not need", verb.name());
         self.refuse(problem.label(format!("did you mean `{keyword}`?")).cure(cure))
     }
 
@@ -104,7 +105,8 @@ impl<'a> StepReader<'a> {
                 let label = format!("not within {} to {}", shown_bytes(unit), shown_bytes(most));
                 let cure = format!("write a smaller size, or a larger one under [region.{}]", region.name);
                 let cure = if bytes == 0 { "leave the size out for all of the region".to_owned() } else { cure };
-                let what = format!("`{}` cannot do {} of region `{}`", verb.name(), words::shown(&word.text), region.name);
+                let what =
+                    format!("`{}` cannot do {} of region `{}`", verb.name(), words::shown(&word.text), region.name);
                 Problem::at(&word.place, what).label(label).cure(cure)
             }
             Ok(bytes) => Problem::at(&word.place, format!("{} end in the middle of a page", words::shown(&word.text)))
