@@ -79,8 +79,8 @@ fn assert_noted(readings: &CounterReadings) {
 }
 
 /// A bench of nobody's own: scenario, results and a copy of the program, for its own folder may be closed to others.
-fn nobody_s_bench() -> (Bench, Command) {
-    let bench = Bench::new(QUICK);
+fn nobody_s_bench(scenario: &str) -> (Bench, Command) {
+    let bench = Bench::new(scenario);
     let scenario = bench.scenario();
     let folder = scenario.parent().unwrap();
     let program = folder.join("coordinator");
@@ -95,6 +95,53 @@ fn nobody_s_bench() -> (Bench, Command) {
     (bench, command)
 }
 
+/// Memory that two processes map, and one gives back.
+const PUNCHED: &str = r#"
+title = "Punched"
+question = "What is known without leave?"
+[measure]
+window = "30ms"
+warm_up = "5ms"
+repetitions = 1
+baselines = []
+[region.seg]
+size = "1MiB"
+shared = true
+[[role]]
+name = "victim"
+loop = ["touch seg"]
+[[role]]
+name = "culprit"
+loop = ["punch seg 4KiB pause 100us"]
+"#;
+
+#[test]
+fn without_leave_a_run_with_memory_steps_completes_and_says_what_its_log_lacks() {
+    if !is_root() {
+        return skip("only root becomes somebody else");
+    }
+    let _alone = alone();
+    let Some(level) = Level::taken() else { return skip("perf_event_paranoid cannot be set here") };
+    level.set(2);
+    let (bench, mut command) = nobody_s_bench(PUNCHED);
+    command.arg("--stacks");
+    let run = run_of(command, &bench);
+    for observation in &run.observations {
+        assert_explained(&observation.counters);
+        let names = plan::event::MEMORY_COUNTERS;
+        assert!(names.iter().all(|name| observation.counters.contains_key(*name)), "{:?}", observation.counters);
+        let kernel = observation.kernel.as_ref().expect("it was asked for");
+        let missing = kernel.missing.as_ref().and_then(Reading::why).expect("nobody may log tracepoints");
+        assert!(kernel.events.is_empty() && !missing.is_empty(), "{kernel:?}");
+        let Reading::Counted { .. } = observation.counters["tlb_shootdowns"] else {
+            panic!("/proc/interrupts is for everybody: {:?}", observation.counters["tlb_shootdowns"]);
+        };
+    }
+    let warned = run.warnings.iter().find(|warning| warning.id == "kernel_log").expect("a warning");
+    assert!(!warned.advice.is_empty() && warned.text.contains("timeline.csv"), "{warned:?}");
+    assert!(run.arms.iter().all(|arm| arm.stacks.is_empty()));
+}
+
 #[test]
 fn at_every_paranoid_level_the_run_completes_and_says_what_it_may_not_count() {
     if !is_root() {
@@ -104,7 +151,7 @@ fn at_every_paranoid_level_the_run_completes_and_says_what_it_may_not_count() {
     let Some(level) = Level::taken() else { return skip("perf_event_paranoid cannot be set here") };
     for paranoid in [2, 3, 4] {
         level.set(paranoid);
-        let (bench, command) = nobody_s_bench();
+        let (bench, command) = nobody_s_bench(QUICK);
         let run = run_of(command, &bench);
         for observation in &run.observations {
             let readings = &observation.counters;
