@@ -16,6 +16,9 @@ pub(crate) const BAR: f64 = 2.0;
 /// Share of predictions that are to be hits.
 pub(crate) const HITS: f64 = 0.9;
 
+/// Measured ratios above this are counted by themselves: it takes little to predict that nothing happens.
+const FAR: f64 = 1.5;
+
 /// Modelled times closer than this share are the same: the model sees no difference.
 const TIED: f64 = 0.005;
 
@@ -285,14 +288,15 @@ impl Report {
         self.scenarios.iter().filter(move |s| half.is_none_or(|half| s.half == half)).flat_map(|s| &s.rows)
     }
 
-    /// Hits, and rows.
-    fn hits(&self, half: Option<Half>) -> (usize, usize) {
-        (self.rows(half).filter(|row| row.is_hit()).count(), self.rows(half).count())
+    /// Hits, and rows, of those whose measured ratio is above `above`.
+    fn hits(&self, half: Option<Half>, above: f64) -> (usize, usize) {
+        let rows = || self.rows(half).filter(|row| row.measured_ratio > above);
+        (rows().filter(|row| row.is_hit()).count(), rows().count())
     }
 
     /// 0 where enough of all predictions are hits, else 1.
     pub(crate) fn exit_status(&self) -> u8 {
-        let (hits, rows) = self.hits(None);
+        let (hits, rows) = self.hits(None, 0.0);
         u8::from((hits as f64) < HITS * rows as f64)
     }
 

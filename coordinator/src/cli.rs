@@ -1,7 +1,7 @@
 //! The command line, as clap reads it.
 
 use crate::report::style::ColourChoice;
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
 /// A laboratory for memory that several processes share: it runs a scenario on pinned processes, measures what sharing
@@ -51,6 +51,15 @@ pub(crate) enum Command {
         after_help = "Examples: coordinator topology\n          coordinator topology --measure --write host.toml\n\n                      Distances are measured between pinned processes. Of more than 16 cores a sample is measured:                       --all-pairs measures every two CPUs, in rings of neighbours whose disjoint pairs run at once,                       which takes about half a minute on 128 CPUs. Ends with 4 where there is one CPU to measure on."
     )]
     Topology(TopologyOptions),
+    /// Give a saved run to other programs: a database of time series, a statistics program, a reader of histograms
+    #[command(
+        after_help = "Examples: coordinator export results/mutex/2026-11-24T12-34-56Z --format csv > mutex.csv\n          \
+                      coordinator export results/mutex/2026-11-24T12-34-56Z --push 'http://localhost:8086/write?db=lab'\n\n\
+                      A dashboard for Grafana over what is written stands in docs/grafana/. A server from 2.0 on is \
+                      written to by http://HOST:8086/api/v2/write?org=ORG&bucket=BUCKET, with its token in the \
+                      environment variable INFLUX_TOKEN."
+    )]
+    Export(ExportOptions),
     /// Remove shared-memory segments that dead runs left
     #[command(after_help = "Example: coordinator clean   (never touches a segment that a living process holds)")]
     Clean,
@@ -184,6 +193,32 @@ pub(crate) struct CheckOptions {
     /// The scenario files
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
+}
+
+/// What a saved run is written as.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ExportFormat {
+    /// InfluxDB's line protocol
+    Influx,
+    /// A table with a row for each figure of each point that influx writes
+    Csv,
+    /// The run's latency.hlog, checked against its run.json
+    Hlog,
+    /// The run's run.json, checked
+    Json,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExportOptions {
+    /// A run's folder, or its run.json
+    #[arg(value_name = "RUN")]
+    pub(crate) run: PathBuf,
+    /// What to write on standard output
+    #[arg(long, value_enum, value_name = "FORMAT", required_unless_present = "push")]
+    pub(crate) format: Option<ExportFormat>,
+    /// Write the points to a server that takes InfluxDB's line protocol, in place of standard output
+    #[arg(long, value_name = "URL")]
+    pub(crate) push: Option<String>,
 }
 
 #[derive(Debug, Args)]

@@ -9,6 +9,7 @@ mod collect;
 mod commands;
 mod cures;
 mod exit;
+mod export;
 mod hold;
 mod launch;
 mod machine;
@@ -46,6 +47,7 @@ fn main() -> ExitCode {
         Command::Doctor(options) => commands::doctor::doctor(&options, cli.colour),
         Command::Model(options) => commands::model::model(&options, cli.colour),
         Command::Topology(options) => commands::topology::topology(&options, cli.colour),
+        Command::Export(options) => commands::export::export(&options),
         Command::Clean => commands::clean::clean(),
     };
     exit::code(outcome, colour)

@@ -1,4 +1,4 @@
-//! The report of the model's speed as tables of at most 80 columns, which are Markdown as well.
+//! The report of the model's speed as Markdown, which goes into `docs/model.md`.
 
 use super::{Bar, Memory, Report, Speed, Spread};
 

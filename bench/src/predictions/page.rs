@@ -1,6 +1,6 @@
 //! The report as Markdown, which goes into `docs/model.md`.
 
-use super::{Half, Pair, PredictionsError, Report, Row, Scored};
+use super::{FAR, Half, Pair, PredictionsError, Report, Row, Scored};
 use std::fmt::Write;
 use std::path::Path;
 
@@ -24,11 +24,13 @@ impl Report {
 
     fn summary(&self) -> String {
         let mut text =
-            "| half | scenarios | predictions | within 2 × | order right | no difference | order wrong |\n".to_owned();
-        text += "|---|--:|--:|--:|--:|--:|--:|\n";
+            "| half | scenarios | predictions | within 2 × | of those above 1.5 × | order right | no difference | order wrong |\n"
+            .to_owned();
+        text += "|---|--:|--:|--:|--:|--:|--:|--:|\n";
         for (name, half) in [("tuned", Some(Half::Tuned)), ("set aside", Some(Half::SetAside)), ("all", None)] {
             let of: Vec<&Scored> = self.scenarios.iter().filter(|s| half.is_none_or(|half| s.half == half)).collect();
-            let (hits, rows) = self.hits(half);
+            let (hits, rows) = self.hits(half, 0.0);
+            let (far_hits, far) = self.hits(half, FAR);
             if rows == 0 {
                 continue;
             }
@@ -36,7 +38,7 @@ impl Report {
             let share = 100.0 * hits as f64 / rows as f64;
             writeln!(
                 text,
-                "| {name} | {} | {rows} | {hits} ({share:.0} %) | {} | {} | {} |",
+                "| {name} | {} | {rows} | {hits} ({share:.0} %) | {far_hits} of {far} | {} | {} | {} |",
                 of.len(),
                 count(|s| s.order.right as usize),
                 count(|s| s.order.tied.len()),

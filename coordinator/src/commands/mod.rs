@@ -4,6 +4,7 @@ pub(crate) mod check;
 pub(crate) mod clean;
 pub(crate) mod doctor;
 pub(crate) mod estimate;
+pub(crate) mod export;
 pub(crate) mod list;
 pub(crate) mod model;
 pub(crate) mod run;

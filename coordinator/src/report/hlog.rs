@@ -34,7 +34,7 @@ pub(super) fn write(run: &Run, distributions: &[Distribution], out: &mut impl Wr
         .begin_log_with(out, &mut serializer)?;
     let length = Duration::try_from_secs_f64(run.duration_s).unwrap_or_default();
     for one in distributions {
-        let tag = tag(one);
+        let tag = tag(&one.arm, &one.what);
         let histogram = histogram(&one.times).map_err(invalid)?;
         log.write_histogram(&histogram, Duration::ZERO, length, Tag::new(&tag)).map_err(|error| match error {
             IntervalLogWriterError::IoError(error) => error,
@@ -56,15 +56,15 @@ fn histogram(times: &[WaitCount]) -> Result<Histogram<u64>, String> {
     Ok(histogram)
 }
 
-/// The distribution's name as a tag, which ends at a comma and holds no blank: an arm at a point of several swept keys has
-/// commas.
-fn tag(of: &Distribution) -> String {
+/// A distribution's name ([`Distribution::what`]) as a tag, which ends at a comma and holds no blank: an arm at a point of
+/// several swept keys has commas.
+pub(crate) fn tag(arm: &str, what: &str) -> String {
     let allowed = |c: char| match c {
         ',' => ';',
         c if c.is_whitespace() || c.is_control() => '_',
         c => c,
     };
-    format!("{}/{}", of.arm, of.what).chars().map(allowed).collect()
+    format!("{arm}/{what}").chars().map(allowed).collect()
 }
 
 #[cfg(test)]
@@ -147,11 +147,11 @@ print(json.dumps(found))
         }
         assert_eq!(read.len(), found.len());
         for one in &found {
-            let histogram = &read[&tag(one)];
+            let histogram = &read[&tag(&one.arm, &one.what)];
             assert_eq!(*histogram, super::histogram(&one.times).unwrap());
             let at = |q| histogram.value_at_quantile(q);
             let seen = vec![histogram.len(), at(0.5), at(0.9), at(0.99), at(0.999), histogram.max()];
-            assert_eq!(seen, figures(one), "{}", tag(one));
+            assert_eq!(seen, figures(one), "{}", tag(&one.arm, &one.what));
         }
         assert!(read.contains_key("packed@workers=2;rest=0_ns/wait:m"), "{:?}", read.keys());
     }
@@ -182,10 +182,10 @@ print(json.dumps(found))
         }
         let mut whole_ranks = 0;
         for one in &found {
-            let (python, ours) = (&read[&tag(one)], figures(one));
-            assert_eq!(python[..6], ours, "{}", tag(one));
+            let (python, ours) = (&read[&tag(&one.arm, &one.what)], figures(one));
+            assert_eq!(python[..6], ours, "{}", tag(&one.arm, &one.what));
             if ours[0] % 1000 == 0 {
-                assert_eq!(python[6..], ours[1..5], "{}: asked for plainly", tag(one));
+                assert_eq!(python[6..], ours[1..5], "{}: asked for plainly", tag(&one.arm, &one.what));
                 whole_ranks += 1;
             }
         }

@@ -11,7 +11,7 @@ pub(super) fn interval(median: f64, low: f64, high: f64) -> Interval {
 }
 
 /// False sharing on a machine without hardware counters: three variants and every reference.
-pub(super) fn false_sharing() -> Run {
+pub(crate) fn false_sharing() -> Run {
     let mut arms = vec![
         arm("packed", Kind::Variant, 16, interval(23.12, 21.94, 24.31), Some(interval(69.7, 65.2, 73.9))),
         arm("padded-64", Kind::Variant, 128, interval(0.3318, 0.3289, 0.3352), Some(interval(1.0, 1.0, 1.0))),
@@ -66,7 +66,7 @@ pub(super) fn false_sharing() -> Run {
 }
 
 /// Two processes at one mutex, in two variants, and a third that nobody has to wait at.
-pub(super) fn mutex() -> Run {
+pub(crate) fn mutex() -> Run {
     let mut run = false_sharing();
     "Two processes, one lock".clone_into(&mut run.scenario.title);
     for arm in &mut run.arms {
@@ -91,7 +91,7 @@ pub(super) fn mutex() -> Run {
 }
 
 /// An open loop at a lock: what each pass took, from when it was due and from when it began.
-pub(super) fn open_loop() -> Run {
+pub(crate) fn open_loop() -> Run {
     let mut run = mutex();
     let taken =
         |count, p50, p90, p99, p999, max| Some(Percentiles { count, min: 310, mean: 512.5, p50, p90, p99, p999, max });
@@ -103,7 +103,7 @@ pub(super) fn open_loop() -> Run {
 }
 
 /// Gives an observation times of every kind that an HdrHistogram log holds; `nth` tells it from others.
-pub(super) fn give_times(seen: &mut Observation, nth: u64) {
+pub(crate) fn give_times(seen: &mut Observation, nth: u64) {
     let spread = |count: u64, step: u64| -> Vec<WaitCount> {
         (0..count).map(|i| WaitCount { ns: 61 + nth + i * i * step, count: 1 + i % 3 }).collect()
     };
@@ -174,7 +174,7 @@ pub(super) fn poor() -> Run {
 }
 
 /// Measured counters with what a model says of them beside.
-pub(super) fn modelled() -> Run {
+pub(crate) fn modelled() -> Run {
     let mut run = every_reading();
     for arm in &mut run.arms[..2] {
         let misses = Modelled { value: 8_765_432.0, per_op: 0.4711 };

@@ -9,7 +9,7 @@ pub(super) fn columns(text: &str) -> usize {
 
 /// `text` with every character that could move the cursor, change colours or reorder the line written out: a title
 /// with an escape sequence in it is shown, not obeyed.
-pub(super) fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {
         if c.is_control() || reorders(c) {

@@ -5,9 +5,9 @@
 pub(crate) struct Chance(u64);
 
 impl Chance {
-    /// Two seeds that differ give two sequences.
+    /// Seeds that differ give two sequences, but for neighbours that differ in their lowest bit alone.
     pub(crate) fn new(seed: u64) -> Chance {
-        // Any odd number's product with it is another one, so that no two seeds begin alike; only 0 must not be.
+        // The state must not be 0.
         let mut chance = Chance(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
         for _ in 0..8 {
             chance.next();
