@@ -194,7 +194,7 @@ loop = ["bump hits[me]"]
         let shared = SCENARIO.replacen("[[variant]]\nname = \"packed\"", region, 1);
         let shared = self::needs(&shared.replace("[\"bump hits[me]\"]", "[\"bump hits[me]\", \"touch seg\"]"));
         // In `unshared` each of the two has one.
-        assert_eq!(shared.segment_bytes, 4 * 4096 + (2 << 20));
+        assert_eq!(shared.segment_bytes, 3 * 4096 + (2 << 20));
     }
 
     #[test]

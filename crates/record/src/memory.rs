@@ -135,6 +135,7 @@ pub struct MemoryObservation {
 
 /// An arm's timeline: one repetition of it, the first that counts. `timeline.csv` has them all.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Timeline {
     /// Which repetition: its block.
     pub block: u32,
@@ -146,6 +147,7 @@ pub struct Timeline {
 
 /// One worker's batches and calls through a window.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct WorkerTimeline {
     /// Its index.
     pub worker: u32,
