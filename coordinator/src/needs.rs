@@ -5,7 +5,7 @@ use counters::{Event, Order, Orders, Selection};
 use doctor::Needs;
 use host::Root;
 use plan::expect::{Against, Metric};
-use plan::{ArmKind, Bound, CpuId, Plan, Program};
+use plan::{ArmKind, Bound, CpuId, Pages, Plan, Program};
 use record::Events;
 use shm_layout::SegmentMap;
 use std::collections::BTreeSet;
@@ -122,9 +122,12 @@ fn cpus_of(program: &Program) -> impl Iterator<Item = CpuId> {
     program.workers.iter().map(|worker| worker.cpu)
 }
 
+/// Of the segment, and of the shared regions beside it.
 fn segment_bytes(program: &Program) -> Option<u64> {
     let slots = program.workers.iter().map(|worker| worker.index.0 + 1).max().unwrap_or(0);
-    SegmentMap::new(slots, program.locks.len() as u32, program.area_bytes).map(|map| map.segment_bytes)
+    let regions = program.shared_file(Pages::Small).1;
+    let map = SegmentMap::new(slots, program.locks.len() as u32, program.area_bytes)?;
+    Some(map.segment_bytes.saturating_add(regions))
 }
 
 /// The counters that a claim or the user names.
@@ -188,6 +191,11 @@ loop = ["bump hits[me]"]
         assert_eq!((needs.cpus, needs.workers, needs.threads), (vec![CpuId(1), CpuId(3)], 2, 2));
         assert_eq!(needs.segment_bytes, 3 * 4096, "control block and slots, and two pages of fields");
         assert!(!needs.hardware_counts);
+        let region = "[region.seg]\nsize = \"1MiB\"\nshared = true\n[[variant]]\nname = \"packed\"";
+        let shared = SCENARIO.replacen("[[variant]]\nname = \"packed\"", region, 1);
+        let shared = self::needs(&shared.replace("[\"bump hits[me]\"]", "[\"bump hits[me]\", \"touch seg\"]"));
+        // In `unshared` each of the two has one.
+        assert_eq!(shared.segment_bytes, 4 * 4096 + (2 << 20));
     }
 
     #[test]

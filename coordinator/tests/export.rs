@@ -90,7 +90,9 @@ fn odd() -> (tempfile::TempDir, Run) {
         }
         arm["why"] = json!("because, \"so\"");
         for role in arm["roles"].as_array_mut().unwrap() {
-            (role["latency_ns"], role["service_ns"]) = (times.clone(), times.clone());
+            for key in ["latency_ns", "service_ns", "batch_ns", "batch_corrected_ns", "batch_before_ns"] {
+                role[key] = times.clone();
+            }
             role["counters"]["odd, counter=x"] = json!({
                 "measured": {"state": "counted", "value": 9_007_199_254_740_993_u64, "ratio": null, "why": null,
                              "cure": null, "per_op": 0.1, "per_second": 1e300},
@@ -105,14 +107,15 @@ fn odd() -> (tempfile::TempDir, Run) {
     let arm = &mut run["arms"][0];
     arm["name"] = json!(ODD);
     arm["sweep"]["think time, x=y"] = json!("0 ns, or=none");
+    let bucket = |start_ns: f64, p99_ns: f64| json!({"start_ns": start_ns, "count": 12, "min_ns": 300.5, "p50_ns": 310.0, "p99_ns": p99_ns, "max_ns": 9500.0});
+    let span = |step: &str, start_ns: f64| json!({"step": step, "start_ns": start_ns, "end_ns": start_ns + 9000.25});
+    let worker = |worker: u32, buckets: &[Value], calls: &[Value], stalls: &[Value]| {
+        json!({"worker": worker, "role": "counter", "buckets": buckets, "calls": calls, "calls_left_out": 0,
+               "stalls": stalls, "stalls_left_out": 4})
+    };
     arm["timeline"] = json!({"block": 0, "bucket_ns": 1e6, "workers": [
-        {"worker": 0, "role": "counter", "buckets": [
-            {"start_ns": 0.0, "count": 12, "min_ns": 300.5, "p50_ns": 310.0, "p99_ns": 431.5, "max_ns": 500.0},
-            {"start_ns": 1e6, "count": 9, "min_ns": 301.5, "p50_ns": 311.0, "p99_ns": 9431.5, "max_ns": 9500.0},
-        ]},
-        {"worker": 1, "role": "counter", "calls": [
-            {"step": "punch shared 16KiB, all=x", "start_ns": 1_000_200.25, "end_ns": 1_009_200.25},
-        ]},
+        worker(0, &[bucket(0.0, 431.5), bucket(1e6, 9431.5)], &[], &[span("touch shared", 1_000_900.5)]),
+        worker(1, &[], &[span("punch shared 16KiB, all=x", 1_000_200.25)], &[]),
     ]});
     run["expect"] = json!([{"claim": "ns_per_op(packed) >= 3 * ns_per_op(padded-64)", "state": "holds",
                             "seen": interval, "why": "it is"}]);

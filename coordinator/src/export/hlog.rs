@@ -23,8 +23,8 @@ const FILE: &str = "latency.hlog";
 pub(crate) enum LogError {
     /// None beside the run.
     #[error(
-        "there is no `{}`: a run leaves it where waits for locks, holds or latencies were timed (a lock in the \
-         scenario, or a role with `latency = true`); of a run.json that was copied it stays behind, copy it too",
+        "there is no `{}`: a run leaves it where waits for locks, holds, latencies or batches were timed (a lock \
+         in the scenario, a role with `latency = true`, or one with `touch` steps); of a run.json that was copied it stays behind, copy it too",
         shown(path)
     )]
     Missing { path: PathBuf },
@@ -118,6 +118,8 @@ fn distributions(arm: &ArmSummary) -> Vec<(String, Percentiles)> {
     for role in &arm.roles {
         push("response", &role.role, role.latency_ns);
         push("service", &role.role, role.service_ns);
+        push("batch", &role.role, role.batch_ns);
+        push("batch_corrected", &role.role, role.batch_corrected_ns);
     }
     found
 }
@@ -125,6 +127,7 @@ fn distributions(arm: &ArmSummary) -> Vec<(String, Percentiles)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::logs::Logs;
     use crate::report::{files, testing};
     use record::Run;
 
@@ -149,7 +152,7 @@ mod tests {
     #[test]
     fn a_sound_log_is_passed_on_as_it_is_and_a_damaged_one_is_not() {
         let root = tempfile::tempdir().unwrap();
-        let folder = files::write(&run(), crate::report::logs::Logs::default(), root.path(), "s").unwrap();
+        let folder = files::write(&run(), Logs::default(), root.path(), "s").unwrap();
         let saved = Saved::read(&folder).unwrap();
         let path = folder.join(FILE);
         let sound = fs::read(&path).unwrap();

@@ -78,7 +78,7 @@ pub(crate) fn points(saved: &Saved) -> Result<Exported, PointError> {
         series.observation(seen, run.arms.iter().find(|arm| arm.name == seen.arm))?;
     }
     series.findings(run)?;
-    let unread = series.timelines(run, &saved.value)?;
+    let unread = series.timelines(run)?;
     Ok(Exported { points: series.points, unread })
 }
 
@@ -279,11 +279,11 @@ impl Series {
         Ok(())
     }
 
-    /// What timelines say, read as they are written. Gives in words what is in no point.
-    fn timelines(&mut self, run: &Run, whole: &Value) -> Result<Vec<String>, PointError> {
+    /// What timelines say. Gives in words what is in no point.
+    fn timelines(&mut self, run: &Run) -> Result<Vec<String>, PointError> {
         let mut unread = Vec::new();
-        for (index, arm) in run.arms.iter().enumerate() {
-            let found = timeline::rows(&whole["arms"][index]["timeline"]);
+        for arm in &run.arms {
+            let found = timeline::rows(&json(&arm.timeline));
             unread.extend(found.unread.into_iter().map(|what| format!("{what} of arm `{}`", arm.name)));
             for row in found.rows {
                 let tags: Vec<Tag> = of_arm(arm).into_iter().chain(row.tags).collect();
@@ -364,18 +364,13 @@ mod tests {
     use serde_json::json;
     use std::path::PathBuf;
 
-    /// A run as if read from a file that also says `timeline` of its first arm.
-    fn saved(run: &Run, timeline: Option<Value>) -> Saved {
-        let mut value = json(run);
-        if let Some(timeline) = timeline {
-            value["arms"][0]["timeline"] = timeline;
-        }
-        let text = serde_json::to_vec_pretty(&value).unwrap();
-        Saved { path: PathBuf::from("run.json"), run: serde_json::from_slice(&text).unwrap(), text, value }
+    fn saved(run: &Run) -> Saved {
+        let text = serde_json::to_vec_pretty(run).unwrap();
+        Saved { path: PathBuf::from("run.json"), run: serde_json::from_slice(&text).unwrap(), text }
     }
 
     fn all(run: &Run) -> Vec<Point> {
-        points(&saved(run, None)).unwrap().points
+        points(&saved(run)).unwrap().points
     }
 
     /// The points with these tags, among others.
@@ -455,21 +450,27 @@ mod tests {
 
     #[test]
     fn a_timeline_has_points_at_its_own_instants() {
-        let timeline = json!({"block": 1, "bucket_ns": 1e6, "workers": [
-            {"worker": 0, "role": "victim", "buckets": [
-                {"start_ns": 2e6, "count": 12, "p99_ns": 431.5},
-                {"start_ns": 3e6, "count": 7, "p99_ns": null},
-            ]},
-            {"worker": 1, "calls": [{"step": "punch shared", "start_ns": 2_400_000.5, "end_ns": 2_409_000.5}]},
+        let bucket = |start_ns: f64, count: u64, p99_ns: f64| json!({"start_ns": start_ns, "count": count, "min_ns": 300.0, "p50_ns": 310.0, "p99_ns": p99_ns, "max_ns": 1e4});
+        let mut timeline = json!({"block": 1, "bucket_ns": 1e6, "workers": [
+            {"worker": 0, "role": "victim", "buckets": [bucket(2e6, 12, 431.5), bucket(3e6, 7, 1e4)], "calls": []},
+            {"worker": 1, "role": "culprit", "buckets": [],
+             "calls": [{"step": "punch shared", "start_ns": 2_400_000.5, "end_ns": 2_409_000.5}]},
         ]});
-        let exported = points(&saved(&testing::false_sharing(), Some(timeline))).unwrap();
+        for worker in timeline["workers"].as_array_mut().unwrap() {
+            (worker["stalls"], worker["stalls_left_out"], worker["calls_left_out"]) = (json!([]), json!(0), json!(3));
+        }
+        let mut run = testing::false_sharing();
+        run.arms[0].timeline = Some(serde_json::from_value(timeline).unwrap());
+        let exported = points(&saved(&run)).unwrap();
         assert_eq!(exported.unread, Vec::<String>::new());
         let start = 1_795_523_696_000_000_000;
         let tags = [("arm", "packed"), ("role", "victim"), ("worker", "0"), ("block", "1")];
         let buckets = find(&exported.points, "lab_timeline_buckets", &tags);
         assert_eq!(buckets.iter().map(|p| p.time_ns).collect::<Vec<_>>(), [start + 2_000_000, start + 3_000_000]);
         assert_eq!(field(buckets[0], "p99_ns"), Some(&Field::Float(431.5)));
-        assert_eq!((field(buckets[1], "p99_ns"), field(buckets[1], "count")), (None, Some(&Field::Integer(7))));
+        assert_eq!(field(buckets[1], "count"), Some(&Field::Integer(7)));
+        let left_out = find(&exported.points, "lab_timeline_workers", &[("role", "culprit"), ("block", "1")]);
+        assert_eq!(field(left_out[0], "calls_left_out"), Some(&Field::Integer(3)));
         let calls = find(&exported.points, "lab_timeline_calls", &[("step", "punch shared"), ("worker", "1")]);
         assert_eq!((calls.len(), calls[0].time_ns), (1, start + 2_400_000));
         assert_eq!(field(calls[0], "end_ns"), Some(&Field::Float(2_409_000.5)));
@@ -479,12 +480,12 @@ mod tests {
     fn what_no_point_can_say_is_an_error_that_names_it() {
         let mut run = testing::mutex();
         run.observations[0].passes = u64::MAX;
-        let said = points(&saved(&run, None)).unwrap_err().to_string();
+        let said = points(&saved(&run)).unwrap_err().to_string();
         assert!(said.contains("`passes` of a `lab_repetition` is 18446744073709551615"), "{said}");
         let mut run = testing::mutex();
         for wrong in ["yesterday", "1969-12-31T23:59:59Z", "2300-01-01T00:00:00Z"] {
             wrong.clone_into(&mut run.started_utc);
-            assert!(points(&saved(&run, None)).unwrap_err().to_string().contains(wrong));
+            assert!(points(&saved(&run)).unwrap_err().to_string().contains(wrong));
         }
     }
 }

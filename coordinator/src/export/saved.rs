@@ -18,10 +18,8 @@ pub(crate) struct Saved {
     pub(crate) path: PathBuf,
     /// The file as it is.
     pub(crate) text: Vec<u8>,
-    /// What it says, by this program's types.
+    /// What it says.
     pub(crate) run: Run,
-    /// The same as written: keys that the types do not know are here alone.
-    pub(crate) value: Value,
 }
 
 /// Why there is no run to read.
@@ -86,7 +84,7 @@ impl Saved {
             return Err(SavedError::OtherVersion { path, found: escaped(&version.to_string()), tool });
         }
         match serde_json::from_slice(&text) {
-            Ok(run) => Ok(Saved { path, text, run, value }),
+            Ok(run) => Ok(Saved { path, text, run }),
             Err(error) => Err(SavedError::NoRun { path, why: escaped(&error.to_string()) }),
         }
     }
@@ -113,6 +111,7 @@ fn cure(folder: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::logs::Logs;
     use crate::report::{files, testing};
 
     fn written(folder: &Path, text: &str) -> PathBuf {
@@ -129,7 +128,7 @@ mod tests {
     fn a_run_is_read_by_its_folder_and_by_its_file() {
         let root = tempfile::tempdir().unwrap();
         let run = testing::mutex();
-        let folder = files::write(&run, crate::report::logs::Logs::default(), root.path(), "mutex").unwrap();
+        let folder = files::write(&run, Logs::default(), root.path(), "mutex").unwrap();
         for path in [folder.clone(), folder.join(FILE)] {
             let saved = Saved::read(&path).unwrap();
             assert_eq!((saved.run, saved.path), (run.clone(), folder.join(FILE)));
@@ -140,8 +139,7 @@ mod tests {
     #[test]
     fn what_is_no_run_says_what_it_is_and_what_to_name() {
         let root = tempfile::tempdir().unwrap();
-        let folder =
-            files::write(&testing::mutex(), crate::report::logs::Logs::default(), root.path(), "mutex").unwrap();
+        let folder = files::write(&testing::mutex(), Logs::default(), root.path(), "mutex").unwrap();
         let text = fs::read_to_string(folder.join(FILE)).unwrap();
         let nothing = error(&root.path().join("nothing"));
         assert!(nothing.contains("No such file") && nothing.contains("name a run's folder"), "{nothing}");

@@ -1,4 +1,4 @@
-//! The timeline of an arm as rows, read as it is written, whatever kinds of row it has.
+//! The timeline of an arm as rows, whatever kinds of row it has.
 //!
 //! A row is an object with a time in it; a list of rows says by its key what they are. Whose they are (which worker's,
 //! say) may stand around them. What else stands there is a row of its own, of the window's opening.

@@ -10,7 +10,7 @@ pub(crate) mod doctor;
 mod figures;
 pub(crate) mod files;
 pub(crate) mod hlog;
-pub(crate) mod lock_log;
+mod lock_log;
 pub(crate) mod logs;
 pub(crate) mod modelled;
 mod page;
