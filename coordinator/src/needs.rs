@@ -100,7 +100,8 @@ fn open_files(root: &Root, Crowd { processes, threads }: Crowd, orders: &[Orders
         2 * counted(orders).filter(opens).count() as u64
     };
     let coordinator = begun_with + COORDINATOR + held + OF_EACH_PROCESS * processes;
-    let of_thread = orders.iter().map(|orders| OF_EACH_THREAD + software(orders) + hardware(orders) + noted(orders)).max();
+    let of_thread =
+        orders.iter().map(|orders| OF_EACH_THREAD + software(orders) + hardware(orders) + noted(orders)).max();
     let process = begun_with + PROCESS + threads * of_thread.unwrap_or(OF_EACH_THREAD);
     coordinator.max(LOWEST_FD as u64 + HIGH + processes).max(process)
 }

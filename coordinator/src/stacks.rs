@@ -35,7 +35,7 @@ fn of_arm(arm: &ArmSummary, observations: &[Observation], symbols: &KernelSymbol
     }
     let most = |((role, event), stacks): ((&str, &str), BTreeMap<Vec<String>, u64>)| {
         let mut stacks: Vec<(Vec<String>, u64)> = stacks.into_iter().collect();
-        stacks.sort_by(|a, b| b.1.cmp(&a.1));
+        stacks.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
         let summary = |(frames, count)| StackSummary { role: role.to_owned(), event: event.to_owned(), count, frames };
         stacks.into_iter().take(MOST_STACKS).map(summary).collect::<Vec<_>>()
     };

@@ -93,8 +93,8 @@ mod tests {
     use std::io;
 
     fn windows(answers: &[Option<u64>]) -> Reading {
-        let mut answers: std::vec::IntoIter<Option<u64>> = answers.to_vec().into_iter();
         let windows = answers.len() / 2;
+        let mut answers = Vec::from(answers).into_iter();
         let source: Source = Box::new(move || Ok(answers.next().flatten()));
         let mut noted = Interrupted::by(Ok(source));
         for _ in 0..windows {

@@ -1890,7 +1890,7 @@ fn claim_on_an_event_without_a_name() {
     ];
     let message = printed(&edits, &[]);
     assert!(
-        message.contains("did you mean `l1_hits_per_op`?") && message.contains("throttled_ns, l1_hits"),
+        message.contains("did you mean `l1_hits_per_op`?") && message.contains("ipis_sent_mask, l1_hits"),
         "{message}"
     );
     assert!(!message.contains("l1_hits, l1_hits"), "{message}");

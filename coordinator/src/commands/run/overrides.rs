@@ -82,12 +82,7 @@ pub(crate) fn refused_elsewhere(loaded: &Loaded, error: &BindError) -> CommandEr
 ///
 /// # Errors
 /// An event of the scenario's or the command line's that means nothing here, shown where it stands.
-pub(crate) fn selection(
-    loaded: &Loaded,
-    plan: &Plan,
-    bound: &Bound,
-    stacks: bool,
-) -> Result<Selection, CommandError> {
+pub(crate) fn selection(loaded: &Loaded, plan: &Plan, bound: &Bound, stacks: bool) -> Result<Selection, CommandError> {
     let root = Root::system();
     let has_steps = needs::programs(bound).any(Program::has_memory_steps);
     if stacks && !has_steps {
