@@ -303,7 +303,6 @@ fn shares_cpu(arms: &[ArmSummary]) -> Option<Warning> {
 mod tests {
     use super::*;
     use crate::testkit::{Bench, counted_event, lock_observation};
-    use record::MemoryObservation;
 
     fn ids(change: impl Fn(&mut Observation)) -> Vec<String> {
         let mut bench = Bench::new(&["packed", "padded-64"]);
