@@ -5,7 +5,7 @@ use crate::report::figures::{NONE, percent, plain};
 use crate::report::page::Page;
 use crate::report::style::Style;
 use crate::report::table::{Cell, Column, Grid, Notes, Row};
-use record::{CurvePoint, Interval, Kind, ModelRun, ModelledArm, ModelledLine, ModelledRole};
+use record::{CurvePoint, Kind, ModelRun, ModelledArm, ModelledLine, ModelledRole, RoleSummary};
 use std::collections::BTreeSet;
 
 /// Lines that the map shows of an arm, those that move most; of more it says how many.
@@ -18,19 +18,22 @@ const MOST_PAIRS: usize = 2;
 /// Counters of the table: name and head.
 const COUNTERS: [(&str, &str, &str); 5] = [
     ("l1d_misses", "L1D misses/op", "L1D\nmiss\n/op"),
-    ("coherence_misses", "of these coherence/op", "of these\ncoherence\n/op"),
+    ("coherence_misses", "of these coherence/op", "coher-\nence\n/op"),
     ("upgrades", "upgrades/op", "up-\ngrade\n/op"),
     ("llc_load_misses", "LLC misses/op", "LLC\nmiss\n/op"),
     ("invalidations_sent", "invalidations/op", "inval-\nidates\n/op"),
 ];
+
+/// How many of them there is room for beside a measured figure and its interval.
+const BESIDE_MEASURED: usize = 4;
 
 /// One arm of a table.
 pub(super) struct Subject<'a> {
     pub(super) name: &'a str,
     pub(super) headline_role: &'a str,
     pub(super) modelled: &'a ModelledArm,
-    /// What was measured beside it, nanoseconds a pass.
-    pub(super) measured: Option<&'a Interval>,
+    /// What was measured beside it: every role.
+    pub(super) measured: &'a [RoleSummary],
 }
 
 /// The page of `model`.
@@ -50,7 +53,7 @@ pub(crate) fn render(run: &ModelRun, style: &Style) -> String {
             name: &arm.name,
             headline_role: &arm.headline_role,
             modelled: &arm.modelled,
-            measured: None,
+            measured: &[],
         })
         .collect();
     page.heading("Variants, as modelled");
@@ -61,17 +64,20 @@ pub(crate) fn render(run: &ModelRun, style: &Style) -> String {
     page.finish()
 }
 
-/// A row an arm and role. With `beside_measured`, what was measured of the headline role stands before what was modelled.
+/// A row an arm and role. With `beside_measured`, what was measured of each role stands before what was modelled, and the
+/// counters that say least beside the others are left out for it.
 pub(super) fn table(page: &mut Page, subjects: &[Subject<'_>], beside_measured: bool) {
     if subjects.iter().all(|subject| subject.modelled.why.is_some()) {
         return nothing_modelled(page, subjects);
     }
+    let counters = if beside_measured { &COUNTERS[..BESIDE_MEASURED] } else { &COUNTERS[..] };
     let several_roles = subjects.iter().any(|subject| subject.modelled.roles.len() > 1);
     let mut columns = vec![Column::words("variant")];
     columns.extend(several_roles.then(|| Column::words("role")));
-    columns.extend(beside_measured.then(|| Column::figures("measured ns/op", "measured\nns/op")));
+    columns
+        .extend(beside_measured.then(|| Column::figures("measured ns/op (interval)", "measured\nns/op\n(interval)")));
     columns.push(Column::figures("modelled ns/op", "modelled\nns/op"));
-    columns.extend(COUNTERS.map(|(_, name, head)| Column::figures(name, head)));
+    columns.extend(counters.iter().map(|(_, name, head)| Column::figures(*name, *head)));
     let mut notes = Notes::default();
     let mut rows = Vec::new();
     for subject in subjects {
@@ -79,7 +85,7 @@ pub(super) fn table(page: &mut Page, subjects: &[Subject<'_>], beside_measured: 
             let mut cells = vec![Cell::text(subject.name)];
             cells.extend(several_roles.then(Cell::empty));
             cells.extend(beside_measured.then(|| measured(subject, subject.headline_role)));
-            cells.extend((0..=COUNTERS.len()).map(|_| notes.missing(format!("not modelled: {why}"))));
+            cells.extend((0..=counters.len()).map(|_| notes.missing(format!("not modelled: {why}"))));
             rows.push(Row::new(cells));
         }
         for role in &subject.modelled.roles {
@@ -90,13 +96,13 @@ pub(super) fn table(page: &mut Page, subjects: &[Subject<'_>], beside_measured: 
                 Some(ns) => Cell::text(plain(ns)),
                 None => notes.missing(no_pass(subject.modelled, &role.role)),
             });
-            cells.extend(COUNTERS.map(|(name, ..)| Cell::text(per_op(role, name))));
+            cells.extend(counters.iter().map(|(name, ..)| Cell::text(per_op(role, name))));
             rows.push(Row { block: Some(format!("{}, {}", subject.name, role.role)), ..Row::new(cells) });
         }
     }
     page.grid(&Grid { columns, rows }, &notes);
     page.legend(
-        "L1D miss: an access that asks beyond the first level; coherence: another core had taken the line away; \
+        "L1D miss: an access that asks beyond the first level; coherence: of these, another core had taken the line away; \
          upgrade: the line was here, but shared. LLC miss: memory or another cluster served it.",
     );
 }
@@ -125,10 +131,8 @@ fn no_pass(modelled: &ModelledArm, role: &str) -> String {
 }
 
 fn measured(subject: &Subject<'_>, role: &str) -> Cell {
-    match subject.measured {
-        Some(interval) if role == subject.headline_role => Cell::text(plain(interval.median)),
-        _ => Cell::empty(),
-    }
+    let measured = subject.measured.iter().find(|measured| measured.role == role);
+    measured.and_then(|measured| measured.ns_per_op.as_ref()).map_or_else(Cell::empty, Cell::interval)
 }
 
 fn per_op(role: &ModelledRole, counter: &str) -> String {

@@ -15,7 +15,7 @@ pub(super) fn write(page: &mut Page, run: &Run) {
                 name: &arm.name,
                 headline_role: &arm.headline_role,
                 modelled: arm.modelled.as_ref()?,
-                measured: arm.ns_per_op.as_ref(),
+                measured: &arm.roles,
             })
         })
         .collect();

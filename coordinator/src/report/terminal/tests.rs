@@ -216,6 +216,7 @@ fn measured_and_modelled_figures_never_stand_without_their_source() {
         assert_eq!(modelled.iter().filter(|line| line.contains("0.471")).count(), 2, "both under their heading");
         assert_eq!(section(&page, "Lines, as modelled").iter().filter(|line| line.contains("0.471")).count(), 2);
         assert!(modelled.iter().any(|line| line.contains("modelled")), "a column says so too\n{page}");
+        assert!(flat(&modelled.join("\n")).contains("22–24"), "what was measured has its interval here too\n{page}");
         assert!(section(&page, "Variants, as measured").iter().any(|line| line.contains("0.0214")), "{page}");
         for line in flat(&page).split("- ").filter(|item| item.contains("transfers per op")) {
             assert!(line.starts_with("modelled: ") && line.contains("0.864"), "{line}");

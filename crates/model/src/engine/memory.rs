@@ -1,8 +1,8 @@
 //! What cores ask of each other, and what comes of it.
 //!
-//! A request takes half a fetch to the cores that it concerns, waits there until the line's last transfer and, where it is
-//! another core's to write, that core's tenure are over; the answer takes the other half. A read that no core supplies waits only for
-//! the line's last writing to end.
+//! A request takes half a fetch to the cores that it concerns, waits there until the line's last transfer and, where it
+//! takes the line or its only writable copy away, the tenure of the core that got it last are over; the answer takes the
+//! other half. A read that no core supplies waits only for the line's last writing to end.
 
 use super::{Engine, Event, Request, Way};
 use crate::line::{Asked, Clean, Gone, Held};

@@ -145,8 +145,8 @@ impl Prices {
         half.least + ((half.span * u64::from(way.0)) >> 32)
     }
 
-    /// What the kernel takes for what usually takes `usual`: from half of it to half more, all alike. No two calls go through
-    /// the same caches and branches; were they equally long, two workers could meet each other in the kernel for ever.
+    /// What the kernel takes for what usually takes `usual`: from half of it to half more, all alike. No two calls go
+    /// through the same caches and branches; were they equally long, two workers could meet each other in the kernel for ever.
     pub(super) fn draw_kernel(&self, usual: Ps, chance: &mut Chance) -> Ps {
         usual / 2 + chance.below(usual)
     }

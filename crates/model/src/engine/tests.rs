@@ -1,5 +1,6 @@
 //! The engine's tests: each room one question.
 
+mod fingerprint;
 mod growth;
 mod kit;
 mod locks;
