@@ -1,5 +1,6 @@
 //! The commands, one file each, and what several of them say.
 
+pub(crate) mod advise;
 pub(crate) mod check;
 pub(crate) mod clean;
 pub(crate) mod doctor;

@@ -5,6 +5,7 @@
 //! goes on (standard error), [`code`] the listings of `run --show-code`, [`doctor`] the screen of `doctor`, [`topology`]
 //! that of `topology`, [`modelled`] the page of `model`.
 
+pub(crate) mod advise;
 pub(crate) mod code;
 pub(crate) mod doctor;
 mod figures;

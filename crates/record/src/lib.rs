@@ -2,6 +2,7 @@
 //! JSON contract; its field names are part of it, and it only grows within one [`SCHEMA_VERSION`].
 #![forbid(unsafe_code)]
 
+mod advise;
 mod costs;
 mod doctor;
 mod events;
@@ -14,6 +15,9 @@ mod run;
 mod topology;
 mod trace;
 
+pub use advise::{
+    AdviceRecord, AdviseRun, AdvisedLayout, AdvisedRole, GainVerdict, LayoutState, LeftOutVariant,
+};
 pub use costs::CostProbe;
 pub use doctor::{Check, CheckState, Doctor};
 pub use events::Events;
