@@ -54,13 +54,11 @@ pub(crate) enum Command {
     Topology(TopologyOptions),
     /// Say which layout of a scenario's struct is worth its memory: makes layouts, has the model rank them, measures the best
     /// beside the present one
-    #[command(
-        after_help = "Examples: coordinator advise scenarios/false_sharing.toml\n          coordinator advise \
+    #[command(after_help = "Examples: coordinator advise scenarios/false_sharing.toml\n          coordinator advise \
                       scenarios/true_sharing.toml --budget 30s --emit c --name counters > counters.h\n\nThe present \
                       layout is the scenario's first variant, or the one whose placement is \"declared\". Exit status 3: \
                       noise hid the answer; 4: this host can measure no layout, having one CPU, say. docs/advise.md has \
-                      the rules."
-    )]
+                      the rules.")]
     Advise(AdviseOptions),
     /// Give a saved run to other programs: a database of time series, a statistics program, a reader of histograms
     #[command(
@@ -232,7 +230,9 @@ fn type_name(text: &str) -> Result<String, String> {
     let begins = text.starts_with(|c: char| c.is_ascii_alphabetic());
     match fits && begins && text.len() <= 64 {
         true => Ok(text.to_owned()),
-        false => Err("a struct's name is of letters, digits and `_`, begins with a letter, and has 64 at most".to_owned()),
+        false => {
+            Err("a struct's name is of letters, digits and `_`, begins with a letter, and has 64 at most".to_owned())
+        }
     }
 }
 

@@ -47,20 +47,29 @@ pub(crate) fn advise(options: &AdviseOptions, colour: ColourChoice) -> Result<En
     let question = match question::ask(options, &machine.topology, seed)? {
         Ok(question) => question,
         Err(why) => {
-            say(&format!("no layout can be measured on this host: {why}\n  for this process, {}", Machine::cpu_limits()));
+            say(&format!(
+                "no layout can be measured on this host: {why}\n  for this process, {}",
+                Machine::cpu_limits()
+            ));
             return Ok(Ending::HostCannot);
         }
     };
     clean::sweep();
     let signals = Signals::block().map_err(|errno| CommandError::Failed(format!("signalfd failed: {errno}")))?;
     let lab = Lab { machine: &machine, signals: &signals, seed, quiet: options.quiet };
-    let pilot = lab.pilot(&question)?;
+    let (pilot, each) = lab.pilot(&question, clock)?;
     let mut ranking = Ranking::make(&question, &pilot, &machine.topology, seed, clock);
-    let chosen = ranking.choose(&question, usize::from(options.layouts), trial::affordable(&question, clock));
+    let chosen = ranking.choose(&question, usize::from(options.layouts), trial::affordable(clock, each));
     ranking.elsewhere(&question, &chosen, seed, clock);
-    let measured = lab.measure(&question, &chosen, clock)?;
+    let measured = lab.measure(&question, &chosen, (clock, each))?;
     drop(signals);
-    let run = outcome::assemble(options, &question, &ranking, measured, outcome::Origin { machine: &machine, seed, started, clock });
+    let run = outcome::assemble(
+        options,
+        &question,
+        &ranking,
+        measured,
+        outcome::Origin { machine: &machine, seed, started, clock },
+    );
     show(options, &run, colour)?;
     Ok(if run.advice.conclusive { Ending::Done } else { Ending::Inconclusive })
 }

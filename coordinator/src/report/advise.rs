@@ -141,7 +141,14 @@ fn role_cells(layout: &AdvisedLayout, role: &AdvisedRole, is_present: bool, note
         Some(ns) => Cell::interval(ns),
         None => notes.missing("too few sound repetitions".to_owned()),
     };
-    vec![Cell::text(&layout.name), Cell::text(&role.role), Cell::text(plain(role.lines_per_op)), ns, of_median, of_slowest]
+    vec![
+        Cell::text(&layout.name),
+        Cell::text(&role.role),
+        Cell::text(plain(role.lines_per_op)),
+        ns,
+        of_median,
+        of_slowest,
+    ]
 }
 
 fn elsewhere(page: &mut Page, run: &AdviseRun) {
@@ -154,10 +161,13 @@ fn elsewhere(page: &mut Page, run: &AdviseRun) {
     let mut columns = vec![Column::words("layout")];
     columns.extend(machines.iter().map(|name| Column::figures((*name).to_owned(), name.replace('-', "-\n"))));
     let row = |layout: &AdvisedLayout| {
-        let gain = |name: &&str| layout.modelled_elsewhere.get(*name).map_or_else(Cell::empty, |gain| Cell::text(plain(*gain)));
+        let gain = |name: &&str| {
+            layout.modelled_elsewhere.get(*name).map_or_else(Cell::empty, |gain| Cell::text(plain(*gain)))
+        };
         Row::new(std::iter::once(Cell::text(&layout.name)).chain(machines.iter().map(gain)).collect())
     };
-    let rows = run.layouts.iter().filter(|layout| ran(layout) && !layout.modelled_elsewhere.is_empty()).map(row).collect();
+    let rows =
+        run.layouts.iter().filter(|layout| ran(layout) && !layout.modelled_elsewhere.is_empty()).map(row).collect();
     page.grid_in_bands(Grid { columns, rows }, 1, &Notes::default());
     page.legend("gain of the same roles on as many cores of that machine.");
 }
@@ -168,7 +178,8 @@ fn ranked_out(page: &mut Page, run: &AdviseRun) {
         .iter()
         .filter(|layout| !ran(layout))
         .map(|layout| {
-            let modelled = layout.modelled_gain.map_or(String::new(), |gain| format!(", modelled gain {}", plain(gain)));
+            let modelled =
+                layout.modelled_gain.map_or(String::new(), |gain| format!(", modelled gain {}", plain(gain)));
             format!("{} ({} bytes{modelled})", layout.name, count(layout.bytes))
         })
         .collect();

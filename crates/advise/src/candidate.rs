@@ -94,7 +94,11 @@ pub fn of_variant(present: &Arm, variant: &Arm, layout: &Layout) -> Result<Optio
     let (one, other) = (&present.case, &variant.case);
     let work = |case: &Case| {
         let roles: Vec<_> = case.roles.iter().map(|r| (r.name.clone(), r.workers, r.steps.clone(), r.period)).collect();
-        (roles, case.fields.iter().map(|f| (f.width, f.count)).collect::<Vec<_>>(), case.locks.iter().map(|l| l.kind).collect::<Vec<_>>())
+        (
+            roles,
+            case.fields.iter().map(|f| (f.width, f.count)).collect::<Vec<_>>(),
+            case.locks.iter().map(|l| l.kind).collect::<Vec<_>>(),
+        )
     };
     if work(one) != work(other) {
         return Ok(None);
@@ -123,14 +127,18 @@ fn as_it_is(arm: &Arm, layout: &Layout, usage: &Usage) -> Candidate {
     placed.sort_by_key(|placed| placed.element);
     placed.iter().for_each(|placed| offsets.entry(placed.field.clone()).or_default().push(placed.offset));
     let natural = usage.items.iter().filter(|item| offsets.contains_key(&item.name)).map(|item| item.align).max();
-    candidate(arm, usage, Plot {
-        name: PRESENT,
-        what: "as it stands",
-        change: Change::Nothing,
-        align: natural.unwrap_or(1),
-        offsets,
-        set: Vec::new(),
-    })
+    candidate(
+        arm,
+        usage,
+        Plot {
+            name: PRESENT,
+            what: "as it stands",
+            change: Change::Nothing,
+            align: natural.unwrap_or(1),
+            offsets,
+            set: Vec::new(),
+        },
+    )
 }
 
 /// What a candidate is made of.
@@ -222,13 +230,16 @@ fn guarded(case: &Case, usage: &Usage, units: &[Unit]) -> BTreeMap<usize, Vec<us
     let locks = units.iter().enumerate().filter(|(_, unit)| unit.lock);
     let mut guarded = BTreeMap::new();
     for (index, lock) in locks {
-        let Some(number) = case.locks.iter().position(|known| known.name == usage.items[lock.first].name) else { continue };
+        let Some(number) = case.locks.iter().position(|known| known.name == usage.items[lock.first].name) else {
+            continue;
+        };
         let only_under = |unit: &&(usize, &Unit)| {
             let of_unit = |item: usize| (unit.1.first..unit.1.first + unit.1.items).contains(&item);
             let mut touches = usage.touches.iter().filter(|touch| of_unit(touch.item)).peekable();
             touches.peek().is_some() && touches.all(|touch| held[touch.role][touch.step].contains(&number))
         };
-        let fields: Vec<(usize, &Unit)> = units.iter().enumerate().filter(|(_, unit)| !unit.lock && unit.rows == 1).collect();
+        let fields: Vec<(usize, &Unit)> =
+            units.iter().enumerate().filter(|(_, unit)| !unit.lock && unit.rows == 1).collect();
         let data: Vec<usize> = fields.iter().filter(only_under).map(|(unit, _)| *unit).collect();
         // Under two locks at once a field stays with the first.
         let taken: BTreeSet<usize> = guarded.values().flatten().copied().collect();
@@ -270,15 +281,20 @@ fn shifted(present: &Candidate) -> Option<Candidate> {
     if loss(0) - best.0 <= crate::cost::NEGLIGIBLE {
         return None;
     }
-    let offsets = present.offsets.iter().map(|(name, list)| (name.clone(), list.iter().map(|at| at + best.1).collect()));
-    Some(candidate(&present.arm, &present.usage, Plot {
-        name: &format!("shifted-{}", best.1),
-        what: "as it stands, behind room at the front of an aligned struct",
-        change: Change::Layout,
-        align: plan::CACHE_LINE_BYTES,
-        offsets: offsets.collect(),
-        set: Vec::new(),
-    }))
+    let offsets =
+        present.offsets.iter().map(|(name, list)| (name.clone(), list.iter().map(|at| at + best.1).collect()));
+    Some(candidate(
+        &present.arm,
+        &present.usage,
+        Plot {
+            name: &format!("shifted-{}", best.1),
+            what: "as it stands, behind room at the front of an aligned struct",
+            change: Change::Layout,
+            align: plan::CACHE_LINE_BYTES,
+            offsets: offsets.collect(),
+            set: Vec::new(),
+        },
+    ))
 }
 
 #[cfg(test)]
@@ -298,7 +314,9 @@ mod tests {
 
     fn named<'a>(made: &'a [Candidate], name: &str) -> &'a Candidate {
         let is = |candidate: &&Candidate| candidate.name == name || candidate.same_as.iter().any(|same| same == name);
-        made.iter().find(is).unwrap_or_else(|| panic!("{name} among {:?}", made.iter().map(|m| &m.name).collect::<Vec<_>>()))
+        made.iter()
+            .find(is)
+            .unwrap_or_else(|| panic!("{name} among {:?}", made.iter().map(|m| &m.name).collect::<Vec<_>>()))
     }
 
     const GUARDED: &str = r#"
@@ -322,7 +340,9 @@ loop = ["load flag"]
 
     #[test]
     fn equal_layouts_are_one_candidate_with_several_names() {
-        let made = made("[field.hits]\ntype = \"u64\"\neach = \"worker\"\n[[role]]\nname = \"c\"\nworkers = 2\nloop = [\"bump hits[me]\"]");
+        let made = made(
+            "[field.hits]\ntype = \"u64\"\neach = \"worker\"\n[[role]]\nname = \"c\"\nworkers = 2\nloop = [\"bump hits[me]\"]",
+        );
         assert_eq!(made[0].name, PRESENT);
         assert!(made[0].same_as.contains(&"packed".to_owned()));
         let padded = named(&made, "padded-64");
@@ -353,7 +373,11 @@ loop = ["load flag"]
         let bound = plan::bind(&plan::Plan { arms, ..plan }, &topology, 0).unwrap();
         for (candidate, arm) in made.iter().zip(&bound.arms) {
             for placed in &arm.program.as_ref().unwrap().layout.placed {
-                assert_eq!(candidate.offsets[&placed.field][placed.element as usize], placed.offset, "{}", candidate.name);
+                assert_eq!(
+                    candidate.offsets[&placed.field][placed.element as usize], placed.offset,
+                    "{}",
+                    candidate.name
+                );
             }
         }
     }

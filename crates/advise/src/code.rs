@@ -26,7 +26,8 @@ pub(crate) struct Variation {
 
 /// Every change that applies to some field, each to all fields to which it does.
 pub(crate) fn variations(case: &Case, usage: &Usage, rates: &Rates) -> Vec<Variation> {
-    let contended: Vec<usize> = (0..case.fields.len()).filter(|&field| is_contended(case, usage, rates, field)).collect();
+    let contended: Vec<usize> =
+        (0..case.fields.len()).filter(|&field| is_contended(case, usage, rates, field)).collect();
     let sharded: Vec<usize> = contended.iter().copied().filter(|&field| can_shard(case, usage, rates, field)).collect();
     let batched: Vec<usize> = contended.iter().copied().filter(|&field| touches(case, field, counts_up)).collect();
     let checked: Vec<usize> = contended.iter().copied().filter(|&field| touches(case, field, overwrites)).collect();
@@ -141,7 +142,8 @@ fn batch(case: &Case, fields: &[usize]) -> Variation {
 fn check_first(case: &Case, fields: &[usize]) -> Variation {
     let mut changed = case.clone();
     let set = rewrite_in_the_open(&mut changed, |step| {
-        let Some(target) = step.action.target().filter(|t| fields.contains(&t.field) && overwrites(&step.action)) else {
+        let Some(target) = step.action.target().filter(|t| fields.contains(&t.field) && overwrites(&step.action))
+        else {
             return vec![step.clone()];
         };
         let verb = if matches!(step.action, Action::Swap(_)) { "swap" } else { "store" };
@@ -259,7 +261,12 @@ loop = ["load total", "sleep 1ms"]
             let sets: String = variation.set.iter().map(|(path, value)| format!("{path:?} = {value}\n")).collect();
             let text = format!("{COUNTER}[[variant]]\nname = \"x\"\n[variant.set]\n{sets}");
             let read = arm_of(&text).case;
-            assert_eq!((&read.roles, &read.fields), (&variation.case.roles, &variation.case.fields), "{}", variation.name);
+            assert_eq!(
+                (&read.roles, &read.fields),
+                (&variation.case.roles, &variation.case.fields),
+                "{}",
+                variation.name
+            );
         }
     }
 

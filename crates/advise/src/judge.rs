@@ -278,7 +278,11 @@ mod tests {
             entry("packed", 16, [1.2, 1.2]),
         ]);
         assert_eq!((advice.layout, advice.conclusive, advice.smaller), (2, true, None));
-        assert!(advice.reason.contains("112 bytes more") && advice.reason.contains("`padded-128`"), "{}", advice.reason);
+        assert!(
+            advice.reason.contains("112 bytes more") && advice.reason.contains("`padded-128`"),
+            "{}",
+            advice.reason
+        );
     }
 
     #[test]

@@ -39,42 +39,40 @@ pub(crate) fn all(ground: &Ground<'_>) -> Vec<Ruled> {
     let ruled = |name, what, align, offsets| Ruled { name, what, align, offsets };
     let everything: Vec<usize> = (0..units.len()).collect();
     let natural = units.iter().map(|unit| unit.align).max().unwrap_or(1);
-    let mut made =
-        vec![ruled("packed", "in order, without a gap", natural, tight(units, std::slice::from_ref(&everything), items))];
-    made.push(ruled("in-order", "in order, a new line wherever one would disturb the other", line, in_order(ground)));
+    let alone = each_alone(ground);
+    let writers = by(ground, |item| rates.writers(item));
+    let users = by(ground, |item| (rates.writers(item), rates.users(item)));
+    let pair = LINE_PAIR_BYTES;
+    let mut made = vec![
+        ruled("packed", "in order, without a gap", natural, tight(units, std::slice::from_ref(&everything), items)),
+        ruled("padded-64", "each field that is used often on a line of its own", line, far(&alone, line)),
+        ruled("padded-128", "each field that is used often on a pair of lines of its own", pair, far(&alone, pair)),
+        ruled("by-writer-64", "what the same workers write, together", line, far(&writers, line)),
+        ruled("by-writer-128", "what the same workers write, together, on pairs of lines", pair, far(&writers, pair)),
+        ruled("by-users", "what the same workers use, together", line, far(&users, line)),
+    ];
     if units.len() <= MOST_WEIGHED {
         let groups = weighed(ground);
-        made.push(ruled("grouped-64", "what costs least together, together, on lines of 64 bytes", line, far(&groups, line)));
+        let what = "what costs least together, together, on lines of 64 bytes";
+        made.push(ruled("grouped-64", what, line, far(&groups, line)));
         made.push(ruled(
             "grouped-128",
-            "the same, each group on a pair of lines",
-            LINE_PAIR_BYTES,
-            far(&groups, LINE_PAIR_BYTES),
+            "what costs least together, together, on pairs of lines",
+            pair,
+            far(&groups, pair),
         ));
     }
-    let users = by(ground, |item| (rates.writers(item), rates.users(item)));
-    made.push(ruled("by-users", "what the same workers use, together", line, far(&users, line)));
-    let writers = by(ground, |item| rates.writers(item));
-    made.push(ruled("by-writer-64", "what the same workers write, together", line, far(&writers, line)));
-    made.push(ruled(
-        "by-writer-128",
-        "the same, each group on a pair of lines",
-        LINE_PAIR_BYTES,
-        far(&writers, LINE_PAIR_BYTES),
-    ));
-    let alone = each_alone(ground);
-    made.push(ruled("padded-64", "each field that is used often on a line of its own", line, far(&alone, line)));
-    made.push(ruled(
-        "padded-128",
-        "each field that is used often on a pair of lines of its own",
-        LINE_PAIR_BYTES,
-        far(&alone, LINE_PAIR_BYTES),
-    ));
+    made.push(ruled("in-order", "in order, a new line wherever one would disturb the other", line, in_order(ground)));
     let hot = split(ground, |unit| !is_cold(&units[unit], rates));
-    made.push(ruled("hot-cold", "what is used often together, the rest on other lines", line, tight(units, &hot, items)));
-    let read_mostly = split(ground, |unit| units[unit].row(0).chain(units[unit].row(units[unit].rows - 1)).any(|item| {
-        !rates.writers(item).is_empty()
-    }));
+    made.push(ruled(
+        "hot-cold",
+        "what is used often together, the rest on other lines",
+        line,
+        tight(units, &hot, items),
+    ));
+    let read_mostly = split(ground, |unit| {
+        units[unit].row(0).chain(units[unit].row(units[unit].rows - 1)).any(|item| !rates.writers(item).is_empty())
+    });
     made.push(ruled(
         "read-mostly-apart",
         "what is hardly ever written on lines of its own",

@@ -6,7 +6,8 @@ use std::fmt::Write;
 /// The `[[variant]]` that runs this candidate, as TOML behind what the scenario has.
 pub fn toml(candidate: &Candidate) -> String {
     let mut text = format!("[[variant]]\nname      = {:?}\nplacement = {{ offsets = {{ ", candidate.name);
-    let offsets: Vec<String> = candidate.offsets.iter().map(|(name, list)| format!("{name} = {}", offsets(list))).collect();
+    let offsets: Vec<String> =
+        candidate.offsets.iter().map(|(name, list)| format!("{name} = {}", offsets(list))).collect();
     text.push_str(&offsets.join(", "));
     text.push_str(" } }\n");
     if !candidate.set.is_empty() {

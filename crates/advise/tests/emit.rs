@@ -94,7 +94,9 @@ fn program(language: Language, candidate: &Candidate) -> String {
     let emitted = text(language, candidate, &header());
     let paths = paths(language, candidate);
     let (before, line, after) = match language {
-        Language::C => ("#include <stdio.h>\nstatic struct Shared s;\nint main(void) {\n", c_line as fn(&str) -> String, C_END),
+        Language::C => {
+            ("#include <stdio.h>\nstatic struct Shared s;\nint main(void) {\n", c_line as fn(&str) -> String, C_END)
+        }
         Language::Cpp => ("#include <cstdio>\nstatic Shared s;\nint main() {\n", c_line as _, CPP_END),
         Language::Rust => (RUST_BEGIN, rust_line as _, RUST_END),
     };
@@ -106,8 +108,7 @@ const C_END: &str = "printf(\"%zu\\n%zu\\n\", sizeof(struct Shared), _Alignof(st
 const CPP_END: &str = "printf(\"%zu\\n%zu\\n\", sizeof(Shared), alignof(Shared));\nreturn 0;\n}\n";
 const RUST_BEGIN: &str = "fn main() {\nlet s = std::mem::MaybeUninit::<Shared>::zeroed();\nlet s = unsafe { s.assume_init() };\n\
                           let base = &raw const s as usize;\n";
-const RUST_END: &str =
-    "println!(\"{}\\n{}\", core::mem::size_of::<Shared>(), core::mem::align_of::<Shared>());\n}\n";
+const RUST_END: &str = "println!(\"{}\\n{}\", core::mem::size_of::<Shared>(), core::mem::align_of::<Shared>());\n}\n";
 
 fn c_line(path: &str) -> String {
     format!("printf(\"%zu\\n\", (size_t)((char *)&s.{path} - (char *)&s));\n")
@@ -119,11 +120,26 @@ fn rust_line(path: &str) -> String {
 
 fn compile(language: Language, source: &Path, program: &Path) -> std::io::Result<std::process::Output> {
     match language {
-        Language::C => Command::new("gcc").args(["-std=c11", "-Wall", "-Wextra", "-Werror"]).arg(source).arg("-o").arg(program).output(),
-        Language::Cpp => Command::new("g++").args(["-std=c++11", "-Wall", "-Wextra", "-Werror"]).arg(source).arg("-o").arg(program).output(),
+        Language::C => Command::new("gcc")
+            .args(["-std=c11", "-Wall", "-Wextra", "-Werror"])
+            .arg(source)
+            .arg("-o")
+            .arg(program)
+            .output(),
+        Language::Cpp => Command::new("g++")
+            .args(["-std=c++11", "-Wall", "-Wextra", "-Werror"])
+            .arg(source)
+            .arg("-o")
+            .arg(program)
+            .output(),
         Language::Rust => {
             let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-            Command::new(rustc).args(["--edition=2024", "-Awarnings", "-Copt-level=0"]).arg(source).arg("-o").arg(program).output()
+            Command::new(rustc)
+                .args(["--edition=2024", "-Awarnings", "-Copt-level=0"])
+                .arg(source)
+                .arg("-o")
+                .arg(program)
+                .output()
         }
     }
 }
@@ -142,7 +158,12 @@ fn compare(language: Language, ending: &str) {
                 Ok(output) => output,
                 Err(error) => return skip(&format!("no compiler for {language:?}: {error}")),
             };
-            assert!(output.status.success(), "{}:\n{text}\n{}", candidate.name, String::from_utf8_lossy(&output.stderr));
+            assert!(
+                output.status.success(),
+                "{}:\n{text}\n{}",
+                candidate.name,
+                String::from_utf8_lossy(&output.stderr)
+            );
             let ran = Command::new(&program_file).output().unwrap();
             let seen: Vec<u64> = String::from_utf8(ran.stdout).unwrap().lines().map(|l| l.parse().unwrap()).collect();
             let mut expected: Vec<u64> = paths(language, &candidate).iter().map(|(_, offset)| *offset).collect();

@@ -56,7 +56,12 @@ impl<'a> Kept<'a> {
                 Who::Slowest => slowest_ns_per_op(&of_role),
             }
         };
-        self.arms.get(arm).into_iter().flatten().filter_map(|(block, workers)| Some((*block, figure(workers)?))).collect()
+        self.arms
+            .get(arm)
+            .into_iter()
+            .flatten()
+            .filter_map(|(block, workers)| Some((*block, figure(workers)?)))
+            .collect()
     }
 
     /// Their geometric mean over roles, of the blocks that have all.

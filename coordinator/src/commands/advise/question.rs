@@ -31,7 +31,12 @@ impl Question {
     /// A plan that runs these candidates and no baselines.
     pub(crate) fn plan(&self, chosen: &[usize], repetitions: Repetitions) -> Plan {
         let arms = chosen.iter().map(|&index| self.candidates[index].arm.clone()).collect();
-        let measure = Measure { repetitions, baselines: Some(Vec::new()), events: Vec::new(), ..self.loaded.plan.measure.clone() };
+        let measure = Measure {
+            repetitions,
+            baselines: Some(Vec::new()),
+            events: Vec::new(),
+            ..self.loaded.plan.measure.clone()
+        };
         Plan { measure, arms, expects: Vec::new(), ..self.loaded.plan.clone() }
     }
 
@@ -80,7 +85,9 @@ pub(crate) fn ask(
     };
     let mut candidates = advise::candidates(arm, &program.layout).map_err(refused)?;
     let mut left_out = Vec::new();
-    for other in bound.arms.iter().filter(|other| other.arm.kind == plan::ArmKind::Variant && other.arm.sweep == arm.sweep) {
+    for other in
+        bound.arms.iter().filter(|other| other.arm.kind == plan::ArmKind::Variant && other.arm.sweep == arm.sweep)
+    {
         let Ok(program) = &other.program else { continue };
         if other.arm.variant == arm.variant {
             continue;
@@ -112,7 +119,8 @@ fn present_variant<'a>(plan: &'a Plan, asked: Option<&str>) -> Result<&'a str, C
     };
     if let Some(asked) = asked {
         return variants.iter().copied().find(|name| *name == asked).ok_or_else(|| {
-            let near = plan::nearest(asked, &variants).map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+            let near =
+                plan::nearest(asked, &variants).map_or(String::new(), |near| format!("; did you mean `{near}`?"));
             let all: Vec<String> = variants.iter().map(|name| format!("`{name}`")).collect();
             CommandError::Usage(format!(
                 "--present {asked}: no variant is called so{near} The variants are {}",
@@ -128,7 +136,8 @@ fn present_variant<'a>(plan: &'a Plan, asked: Option<&str>) -> Result<&'a str, C
 
 /// The largest point of the sweep that this host can place.
 fn present_arm<'a>(bound: &'a Bound, variant: &str) -> Result<(&'a Arm, &'a Program), String> {
-    let of_variant = || bound.arms.iter().filter(|arm| arm.arm.kind == plan::ArmKind::Variant && arm.arm.variant == variant);
+    let of_variant =
+        || bound.arms.iter().filter(|arm| arm.arm.kind == plan::ArmKind::Variant && arm.arm.variant == variant);
     let placed = of_variant().filter_map(|arm| Some((&arm.arm, arm.program.as_ref().ok()?)));
     let mut most: Option<(&Arm, &Program)> = None;
     for (arm, program) in placed {

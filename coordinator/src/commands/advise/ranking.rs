@@ -66,9 +66,11 @@ impl Ranking {
     pub(crate) fn choose(&self, question: &Question, most: usize, affordable: usize) -> Vec<usize> {
         let placed = |index: &usize| question.programs[*index].is_ok();
         let is_layout = |index: &usize| question.candidates[*index].is_layout_only();
-        let layouts: Vec<usize> = self.order.iter().copied().filter(|index| placed(index) && is_layout(index)).collect();
+        let layouts: Vec<usize> =
+            self.order.iter().copied().filter(|index| placed(index) && is_layout(index)).collect();
         let own = |index: &usize| self.is_own(question, *index);
-        let changed: Vec<usize> = self.order.iter().copied().filter(|index| placed(index) && !is_layout(index)).collect();
+        let changed: Vec<usize> =
+            self.order.iter().copied().filter(|index| placed(index) && !is_layout(index)).collect();
         let pair = |index: &usize| question.candidates[*index].align >= LINE_PAIR_BYTES;
         let smallest = layouts.iter().copied().min_by_key(|&index| question.candidates[index].bytes);
         let ranked = |nth: usize| layouts.get(nth).copied();
@@ -155,7 +157,8 @@ fn gain(roles: &[&str], present: &Result<Times, String>, other: &Result<Times, S
 /// All but the present one: the largest modelled gain first, of one rank the smaller struct, then fewer lines. What was not
 /// modelled goes by the lines that it loses by estimate.
 fn order(question: &Question, gains: &[Result<Gain, String>]) -> Vec<usize> {
-    let rank = |index: usize| gains[index].as_ref().map_or(0, |gain| (gain.overall.ln() / SAME_RANK.ln()).round() as i64);
+    let rank =
+        |index: usize| gains[index].as_ref().map_or(0, |gain| (gain.overall.ln() / SAME_RANK.ln()).round() as i64);
     let estimate = |index: usize| {
         let candidate = &question.candidates[index];
         let places: Vec<(u64, u64)> =

@@ -9,19 +9,19 @@ use crate::report::logs::Logs;
 use crate::report::progress::{Progress, ProgressMode};
 use crate::signals::Signals;
 use plan::{Arm, Nanos, Plan, Repetitions};
+use std::collections::BTreeSet;
 use std::io::IsTerminal;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Longest window and warm-up of a layout's repetition: shorter ones make more blocks in the same time, and it is the number
 /// of blocks that narrows an interval. Roles that begin late, or pass seldom, keep the scenario's.
 const WINDOW: Nanos = Nanos(100_000_000);
 const WARM_UP: Nanos = Nanos(20_000_000);
-/// What a repetition takes beside them: processes, compilation, probes.
-const OVERHEAD: Duration = Duration::from_millis(25);
 /// Blocks that there must be room for: fewer give intervals that reach far.
 const FEWEST_BLOCKS: u32 = 8;
-/// Blocks of the pilot.
-const PILOT_BLOCKS: u32 = 3;
+/// Share of the budget by whose end the pilot has to be done; it ends sooner where it has an interval of any width.
+const PILOT_BY: f64 = 0.1;
+const PILOT_PRECISION: f64 = 1.0;
 /// Share of the budget by whose end the last block is to begin.
 const MEASURED_BY: f64 = 0.95;
 
@@ -34,15 +34,23 @@ pub(crate) struct Lab<'a> {
 }
 
 impl Lab<'_> {
-    /// Runs the present layout a few times.
+    /// Runs the present layout a few times, and tells how long a repetition takes here and now.
     ///
     /// # Errors
     /// [`CommandError`] where a repetition failed or the user interrupted it.
-    pub(crate) fn pilot(&self, question: &Question) -> Result<Measured, CommandError> {
-        self.run(question, "looking at the present layout", &question.plan(&[0], Repetitions::Fixed(PILOT_BLOCKS)))
+    pub(crate) fn pilot(&self, question: &Question, clock: Clock) -> Result<(Measured, Duration), CommandError> {
+        let mut plan = question.plan(&[0], Repetitions::Auto);
+        plan.measure.precision = PILOT_PRECISION;
+        plan.measure.budget = nanos(clock.left_of(PILOT_BY));
+        let start = Instant::now();
+        let pilot = self.run(question, "looking at the present layout", &plan)?;
+        let repetitions: BTreeSet<(&str, u32)> = pilot.observations.iter().map(|o| (o.arm.as_str(), o.block)).collect();
+        let each = start.elapsed() / (repetitions.len() as u32).max(1);
+        Ok((pilot, each))
     }
 
-    /// Runs the chosen layouts in blocks until their intervals are tight or the time is gone.
+    /// Runs the chosen layouts in blocks until their intervals are tight or the time is gone; a repetition takes about
+    /// `each`.
     ///
     /// # Errors
     /// As [`Lab::pilot`].
@@ -50,13 +58,12 @@ impl Lab<'_> {
         &self,
         question: &Question,
         chosen: &[usize],
-        clock: Clock,
+        (clock, each): (Clock, Duration),
     ) -> Result<Measured, CommandError> {
         let mut plan = question.plan(chosen, Repetitions::Auto);
         // The campaign looks at its budget behind each block.
-        let block = block_length(question, chosen.len());
-        let budget = clock.left_of(MEASURED_BY).saturating_sub(block);
-        plan.measure.budget = Nanos(budget.as_nanos() as u64);
+        let block = each * (chosen.len() as u32 + 1);
+        plan.measure.budget = nanos(clock.left_of(MEASURED_BY).saturating_sub(block));
         self.run(question, "measuring layouts side by side", &plan)
     }
 
@@ -98,19 +105,15 @@ impl Lab<'_> {
     }
 }
 
-/// How many layouts there is time for, the present one and its control not counted; at least one.
-pub(crate) fn affordable(question: &Question, clock: Clock) -> usize {
-    let arms = clock.left_of(MEASURED_BY).as_secs_f64() / (repetition(question).as_secs_f64() * f64::from(FEWEST_BLOCKS));
+/// How many layouts there is time for where a repetition takes `each`, the present one and its control not counted; at
+/// least one.
+pub(crate) fn affordable(clock: Clock, each: Duration) -> usize {
+    let arms = clock.left_of(MEASURED_BY).as_secs_f64() / (each.as_secs_f64() * f64::from(FEWEST_BLOCKS)).max(1e-3);
     (arms as usize).saturating_sub(2).max(1)
 }
 
-fn block_length(question: &Question, layouts: usize) -> Duration {
-    repetition(question) * (layouts as u32 + 1)
-}
-
-fn repetition(question: &Question) -> Duration {
-    let arm = shortened(&question.candidates[0].arm);
-    arm.window.duration() + arm.warm_up.duration() + OVERHEAD
+fn nanos(time: Duration) -> Nanos {
+    Nanos(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
 }
 
 /// The arm on shorter times, where its roles allow them.

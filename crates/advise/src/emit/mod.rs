@@ -56,7 +56,8 @@ pub fn text(language: Language, candidate: &Candidate, header: &Header) -> Strin
 /// How code of that language reaches each element, behind the struct's variable and a dot, and its offset.
 pub fn paths(language: Language, candidate: &Candidate) -> Vec<(String, u64)> {
     let made = parts::of(candidate, language, "S");
-    let members = made.parts.iter().filter_map(|part| if let Part::Member(member) = part { Some(member) } else { None });
+    let members =
+        made.parts.iter().filter_map(|part| if let Part::Member(member) = part { Some(member) } else { None });
     members.flat_map(parts::Member::paths).collect()
 }
 
@@ -107,7 +108,12 @@ fn comment(language: Language, indent: &str, text: &str) -> String {
 }
 
 /// The members of a struct, comments and padding between them, as one language writes each.
-fn body(made: &Struct, language: Language, member: impl Fn(&parts::Member, bool) -> String, pad: impl Fn(&str, u64, bool) -> String) -> String {
+fn body(
+    made: &Struct,
+    language: Language,
+    member: impl Fn(&parts::Member, bool) -> String,
+    pad: impl Fn(&str, u64, bool) -> String,
+) -> String {
     let mut first = true;
     let mut text = String::new();
     for part in &made.parts {

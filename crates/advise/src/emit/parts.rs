@@ -140,7 +140,8 @@ fn members(candidate: &Candidate, language: Language, owner: &str, taken: &mut B
     let mut rows: BTreeMap<(u64, usize), Vec<&Elements<'_>>> = BTreeMap::new();
     for field in &fields {
         let name = names::member(language, field.name);
-        let one = |name: String, offset| Member { name, offset, shape: Shape::Integers { kind: field.kind(), count: None } };
+        let one =
+            |name: String, offset| Member { name, offset, shape: Shape::Integers { kind: field.kind(), count: None } };
         let kind = candidate.arm.case.locks.iter().find(|lock| lock.name == field.name).map(|lock| lock.kind);
         match (kind.filter(|_| field.item.lock), field.offsets, field.stride()) {
             (Some(kind), [offset, ..], _) => members.push(Member { name, offset: *offset, shape: Shape::Lock(kind) }),
@@ -182,9 +183,8 @@ fn in_one_row<'a>(mut arrays: Vec<&'a Elements<'a>>, stride: u64) -> Vec<Vec<&'a
     arrays.sort_by_key(|array| array.offsets[0]);
     let mut groups: Vec<Vec<&Elements<'_>>> = Vec::new();
     for array in arrays {
-        let fits = |group: &&mut Vec<&Elements<'_>>| {
-            array.offsets[0] + array.item.bytes <= group[0].offsets[0] + stride
-        };
+        let fits =
+            |group: &&mut Vec<&Elements<'_>>| array.offsets[0] + array.item.bytes <= group[0].offsets[0] + stride;
         match groups.last_mut().filter(fits) {
             Some(group) => group.push(array),
             None => groups.push(vec![array]),

@@ -43,7 +43,9 @@ fn reason(candidate: &Candidate, rates: &Rates, lines: &BTreeMap<u64, Vec<usize>
     let names = |workers: &BTreeSet<usize>| roles(candidate, workers);
     let mut text = match (writers.is_empty(), readers.is_empty()) {
         (true, true) => return "seldom used by anybody.".to_owned(),
-        (true, false) => format!("read by {}, and hardly ever written, so that all keep their copies.", names(&readers)),
+        (true, false) => {
+            format!("read by {}, and hardly ever written, so that all keep their copies.", names(&readers))
+        }
         (false, true) => format!("written by {}.", names(&writers)),
         (false, false) => format!("written by {}, read by {}.", names(&writers), names(&readers)),
     };
@@ -58,7 +60,8 @@ fn reason(candidate: &Candidate, rates: &Rates, lines: &BTreeMap<u64, Vec<usize>
 fn apart(candidate: &Candidate, rates: &Rates, lines: &BTreeMap<u64, Vec<usize>>, line: u64) -> Option<String> {
     let others = lines.iter().filter(|(other, _)| **other != line).flat_map(|(_, items)| items);
     let pairs = others.flat_map(|&there| lines[&line].iter().map(move |&here| (here, there)));
-    let dear = pairs.map(|(here, there)| (rates.excess(&[here], &[there]), here, there)).filter(|(e, ..)| *e > NEGLIGIBLE);
+    let dear =
+        pairs.map(|(here, there)| (rates.excess(&[here], &[there]), here, there)).filter(|(e, ..)| *e > NEGLIGIBLE);
     let (_, here, there) = dear.max_by(|a, b| a.0.total_cmp(&b.0).then(b.2.cmp(&a.2)))?;
     let takes = |writer: usize, used: usize| -> Option<(BTreeSet<usize>, BTreeSet<usize>)> {
         let writers: BTreeSet<usize> = rates.writers(writer).into_iter().collect();
