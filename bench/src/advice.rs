@@ -59,7 +59,9 @@ pub(crate) struct Report {
 pub(crate) struct Row {
     case: String,
     twist: Twist,
-    /// The gain of the published change, measured here: the time of a pass before over that after.
+    /// The published change; of several the fastest.
+    change: String,
+    /// Its gain, measured here: the time of a pass before over that after.
     published: Option<Interval>,
     /// Layouts and changed programs that were advised; `present` is to leave it.
     layout: String,
@@ -107,12 +109,12 @@ pub(crate) fn measure(request: &Request<'_>) -> Result<Report, AdviceError> {
     let (mut rows, mut cpu_model) = (Vec::new(), String::new());
     for path in cases(request)? {
         let text = std::fs::read_to_string(&path).map_err(|error| AdviceError::File { file: path.clone(), error })?;
-        for (before, after) in pairs(&text) {
+        for (before, rivals) in pairs(&text) {
             for &twist in request.twists {
                 let name = path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
                 let name = if before == "before" { name } else { format!("{name}, {before}") };
                 eprintln!("{name}: {}", twist.name());
-                let asked = Asked { coordinator: &coordinator, request, before: &before, after: &after };
+                let asked = Asked { coordinator: &coordinator, request, before: &before, rivals: &rivals };
                 let (row, cpu) = asked.row(name, &twist.of(&text), twist)?;
                 cpu_model = cpu;
                 rows.push(row);
@@ -138,26 +140,35 @@ fn cases(request: &Request<'_>) -> Result<Vec<PathBuf>, AdviceError> {
     if found.is_empty() { Err(AdviceError::NoCase(folder.to_owned())) } else { Ok(found) }
 }
 
-/// Variants of a case that are before and after: `before` and `after`, `before-16` and `after-16`.
-fn pairs(text: &str) -> Vec<(String, String)> {
+/// The variants of a case that are before some change, each with those that may be put in its place: `after-16` in that of
+/// `before-16`, and whatever has no such pair in that of `before`.
+fn pairs(text: &str) -> Vec<(String, Vec<String>)> {
     let names: Vec<&str> = twist::variants(text);
-    let before = names.iter().filter_map(|name| Some((*name, name.strip_prefix("before")?)));
+    let pair_of = |name: &str| name.strip_prefix("after").map(|rest| format!("before{rest}"));
+    let before_of = |name: &str| {
+        pair_of(name).filter(|before| names.contains(&before.as_str())).unwrap_or_else(|| "before".to_owned())
+    };
+    let before = names.iter().filter(|name| name.starts_with("before"));
     before
-        .map(|(name, rest)| (name.to_owned(), format!("after{rest}")))
-        .filter(|(_, after)| names.contains(&after.as_str()))
+        .map(|before| {
+            let rivals = names.iter().filter(|name| !name.starts_with("before") && before_of(name) == **before);
+            ((*before).to_owned(), rivals.map(|name| (*name).to_owned()).collect::<Vec<_>>())
+        })
+        .filter(|(_, rivals)| !rivals.is_empty())
         .collect()
 }
 
-/// One pair of variants.
+/// A variant and those that may be put in its place.
 struct Asked<'a> {
     coordinator: &'a Path,
     request: &'a Request<'a>,
     before: &'a str,
-    after: &'a str,
+    rivals: &'a [String],
 }
 
 impl Asked<'_> {
-    /// Asks for advice on the text's variant `before` alone, then runs it beside `after` and all that was advised.
+    /// Asks for advice on the text's variant `before` alone, then runs it beside its rivals and all that was
+    /// advised.
     fn row(&self, case: String, text: &str, twist: Twist) -> Result<(Row, String), AdviceError> {
         let folder = tempfile::tempdir()?;
         let file = folder.path().join("case.toml");
@@ -174,7 +185,8 @@ impl Asked<'_> {
             ]),
         )?;
         let mut all = text.to_owned();
-        let mut options = vec![self.before.to_owned(), self.after.to_owned()];
+        let mut options = vec![self.before.to_owned()];
+        options.extend_from_slice(self.rivals);
         let wanted = std::iter::once(&advise.advice.layout).chain(&advise.advice.code_changes);
         for layout in wanted.filter_map(|name| advise.layouts[1..].iter().find(|layout| layout.name == *name)) {
             all.push_str(&format!("\n{}", layout.variant));
@@ -227,9 +239,11 @@ impl Asked<'_> {
             }
         };
         let slower_roles: Vec<String> = roles.iter().filter(slower).map(|role| (*role).to_owned()).collect();
-        let against_published = gain(self.after, &best);
+        let published = self.rivals.iter().max_by(|a, b| fast(a).total_cmp(&fast(b)));
+        let against_published = published.and_then(|published| gain(published, &best));
         Row {
-            published: over(self.before, self.after),
+            published: published.and_then(|published| over(self.before, published)),
+            change: published.cloned().unwrap_or_default(),
             advised: gain(self.before, &best),
             layout_gain: gain(self.before, &layout),
             verdict: outcome(against_published, gain(self.before, &layout), &slower_roles, noise),
@@ -303,7 +317,11 @@ mod tests {
 
     #[test]
     fn before_and_after_go_together_by_what_follows() {
-        let text = "[[variant]]\nname = \"before\"\n[[variant]]\nname = \"after\"\n[[variant]]\nname = \"before-16\"\n[[variant]]\nname=\"other\"";
-        assert_eq!(pairs(text), [("before".to_owned(), "after".to_owned())]);
+        let variant = |name: &str| format!("[[variant]]\nname = \"{name}\"\n");
+        let names = ["before", "after", "before-16", "after-16", "after-64", "packed"];
+        let text: String = names.into_iter().map(variant).collect();
+        let pair =
+            |before: &str, rivals: &[&str]| (before.to_owned(), rivals.iter().map(|r| (*r).to_owned()).collect());
+        assert_eq!(pairs(&text), [pair("before", &["after", "after-64", "packed"]), pair("before-16", &["after-16"])]);
     }
 }

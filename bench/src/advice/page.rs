@@ -46,8 +46,9 @@ fn line(row: &Row) -> String {
         Outcome::Unresolved => "noise hid it".to_owned(),
     };
     format!(
-        "| {case} | {} | {} | {layout_name} | {} | {best_name} | {} | {} | {outcome} |\n",
+        "| {case} | {} | `{}` {} | {layout_name} | {} | {best_name} | {} | {} | {outcome} |\n",
         row.twist.name(),
+        row.change,
         shown(*published),
         shown(*layout_gain),
         shown(*advised),

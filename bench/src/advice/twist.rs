@@ -285,6 +285,26 @@ claim = "ns_per_op(before) > ns_per_op(after)"
     }
 
     #[test]
+    fn every_published_case_stays_sound_whatever_is_done_to_it() {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../scenarios/cases");
+        let mut seen = 0;
+        for entry in std::fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            let text = std::fs::read_to_string(&path).unwrap();
+            let pairs = super::super::pairs(&text);
+            assert!(!pairs.is_empty(), "{}: a variant `before` and one `after`", path.display());
+            for twist in [Twist::AsIs, Twist::Shuffled, Twist::Permuted] {
+                let plan = arm(&without_claims(&twist.of(&text)));
+                assert!(pairs.iter().all(|(before, _)| plan.arms.iter().any(|arm| arm.variant == *before)));
+                let changed = plan.arms[0].case != arm(&text).arms[0].case;
+                assert!(twist != Twist::Shuffled || changed, "{}", path.display());
+            }
+            seen += 1;
+        }
+        assert!(seen > 10, "{seen}");
+    }
+
+    #[test]
     fn claims_are_left_out_and_variants_found() {
         let text = without_claims(CASE);
         assert!(!text.contains("expect") && arm(&text).expects.is_empty());
