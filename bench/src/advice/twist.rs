@@ -192,14 +192,17 @@ fn is_step(text: &str) -> bool {
 
 /// Fields of one type and number of elements take each other's parts in all loops, in a ring; of fields that some loop names.
 fn permuted(text: &str) -> String {
-    let shape = |body: &str| -> Vec<String> {
+    let shape = |name: &str, body: &str| -> Vec<String> {
         let keys = ["type", "each", "count"];
+        // An array in some variant alone takes no part that a value has there.
+        let set =
+            keys.iter().filter(|key| text.contains(&format!("\"field.{name}.{key}\""))).map(|key| (*key).to_owned());
         let lines = body.lines().map(|line| line.split('#').next().unwrap_or_default().replace(' ', ""));
-        lines.filter(|line| keys.iter().any(|key| line.starts_with(&format!("{key}=")))).collect()
+        lines.filter(|line| keys.iter().any(|key| line.starts_with(&format!("{key}=")))).chain(set).collect()
     };
     let mut alike: BTreeMap<Vec<String>, Vec<String>> = BTreeMap::new();
     for (name, body) in fields(text).into_iter().filter(|(name, _)| is_used_before(text, name)) {
-        alike.entry(shape(&body)).or_default().push(name);
+        alike.entry(shape(&name, &body)).or_default().push(name);
     }
     let mut names = BTreeMap::new();
     for group in alike.values() {
