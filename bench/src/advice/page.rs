@@ -23,14 +23,15 @@ impl Report {
             count(Outcome::Slower),
             count(Outcome::Unresolved),
         );
-        text += "| case | fields | published change | layout advised | its gain | best advised | its gain | against the \
+        text += "| case | fields | published change | layout advised | its gain | held against it | its gain | against the \
                  published change | outcome |\n|---|---|--:|---|--:|---|--:|--:|---|\n";
         self.rows.iter().for_each(|row| text += &line(row));
         text
     }
 }
 
-fn line(row: &Row) -> String {
+/// A row of the table.
+pub(super) fn line(row: &Row) -> String {
     let Row { case, published, layout, layout_gain, best, advised, against_published, .. } = row;
     let layout_name = if layout == "present" { "leave it".to_owned() } else { format!("`{layout}`") };
     let best_name = match () {
@@ -46,9 +47,10 @@ fn line(row: &Row) -> String {
         Outcome::Unresolved => "noise hid it".to_owned(),
     };
     format!(
-        "| {case} | {} | `{}` {} | {layout_name} | {} | {best_name} | {} | {} | {outcome} |\n",
+        "| {case} | {} | `{}`{} {} | {layout_name} | {} | {best_name} | {} | {} | {outcome} |\n",
         row.twist.name(),
         row.change,
+        if row.change_is_code { " (code)" } else { "" },
         shown(*published),
         shown(*layout_gain),
         shown(*advised),

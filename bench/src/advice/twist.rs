@@ -194,11 +194,19 @@ fn is_step(text: &str) -> bool {
 fn permuted(text: &str) -> String {
     let shape = |name: &str, body: &str| -> Vec<String> {
         let keys = ["type", "each", "count"];
+        // Who lacks a place in some variant takes no part of one that has it there.
+        let places = sections(text).into_iter().filter(|section| section.starts_with("\n[variant.placement.offsets]"));
+        let placed = places.map(|section| section.lines().any(|line| line.split([' ', '=']).next() == Some(name)));
+        let placed = placed.map(|placed| placed.to_string());
         // An array in some variant alone takes no part that a value has there.
         let set =
             keys.iter().filter(|key| text.contains(&format!("\"field.{name}.{key}\""))).map(|key| (*key).to_owned());
         let lines = body.lines().map(|line| line.split('#').next().unwrap_or_default().replace(' ', ""));
-        lines.filter(|line| keys.iter().any(|key| line.starts_with(&format!("{key}=")))).chain(set).collect()
+        lines
+            .filter(|line| keys.iter().any(|key| line.starts_with(&format!("{key}="))))
+            .chain(set)
+            .chain(placed)
+            .collect()
     };
     let mut alike: BTreeMap<Vec<String>, Vec<String>> = BTreeMap::new();
     for (name, body) in fields(text).into_iter().filter(|(name, _)| is_used_before(text, name)) {
@@ -298,7 +306,9 @@ claim = "ns_per_op(before) > ns_per_op(after)"
             assert!(!pairs.is_empty(), "{}: a variant `before` and one `after`", path.display());
             for twist in [Twist::AsIs, Twist::Shuffled, Twist::Permuted] {
                 let plan = arm(&without_claims(&twist.of(&text)));
-                assert!(pairs.iter().all(|(before, _)| plan.arms.iter().any(|arm| arm.variant == *before)));
+                let cpu = |id| plan::Cpu { id: plan::CpuId(id), core: id, llc: 0, node: 0, socket: 0, usable: true };
+                let bound = plan::bind(&plan, &plan::Topology { cpus: (0..4).map(cpu).collect() }, 0);
+                assert!(bound.is_ok(), "{}, {twist:?}: {bound:?}", path.display());
                 let changed = plan.arms[0].case != arm(&text).arms[0].case;
                 assert!(twist != Twist::Shuffled || changed, "{}", path.display());
             }

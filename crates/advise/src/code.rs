@@ -111,7 +111,8 @@ fn shard(case: &Case, fields: &[usize]) -> Variation {
     Variation {
         name: "sharded".to_owned(),
         what: format!("a slot of {} for each worker; who reads it sums them up", listed(case, fields)),
-        when: "the sum may be of slots read one after the other, and who reads it pays for each of them".to_owned(),
+        when: "nobody needs the value that an update returns, and the sum may be of slots read one after the other"
+            .to_owned(),
         set: each.chain(set).collect(),
         case: changed,
     }
@@ -132,7 +133,10 @@ fn batch(case: &Case, fields: &[usize]) -> Variation {
     Variation {
         name: "batched".to_owned(),
         what: format!("{} written once in {BATCH} passes, counted aside meanwhile", listed(case, fields)),
-        when: format!("whoever reads it may be up to {BATCH} passes of each worker late"),
+        when: format!(
+            "whoever reads it may be up to {BATCH} passes of each worker late, and what an update returns may stand for a \
+             whole batch"
+        ),
         set,
         case: changed,
     }

@@ -164,7 +164,7 @@ pub fn judge(entries: &[Entry], noise: &Noise, versus: impl Fn(usize, usize) -> 
         },
         smaller: if chosen.is_none() { spare.min_by(smaller) } else { None },
         code,
-        conclusive: noise.overall.is_some() && (chosen.is_some() || layouts.iter().all(|index| resolved(index))),
+        conclusive: noise.overall.is_some() && (chosen.is_some() || layouts.iter().all(resolved)),
     }
 }
 
