@@ -40,15 +40,7 @@ impl Question {
         Plan { measure, arms, expects: Vec::new(), ..self.loaded.plan.clone() }
     }
 
-    /// The same bound to a machine; references included.
-    ///
-    /// # Errors
-    /// As [`plan::bind`].
-    pub(crate) fn bound(&self, plan: &Plan, topology: &Topology, seed: u64) -> Result<Bound, BindError> {
-        plan::bind(plan, topology, seed)
-    }
-
-    /// Adds the sizes up: lines that a pass touches, over all roles.
+    /// Cache lines that a pass touches, over all roles.
     pub(crate) fn lines(&self, candidate: &Candidate) -> f64 {
         let places = candidate.places();
         let roles = 0..candidate.arm.case.roles.len();
@@ -104,7 +96,7 @@ pub(crate) fn ask(
     }
     let mut question = Question { present, candidates, programs: Vec::new(), left_out, loaded: loaded.clone() };
     let all: Vec<usize> = (0..question.candidates.len()).collect();
-    let bound = question.bound(&question.plan(&all, Repetitions::Fixed(1)), topology, seed).map_err(refused)?;
+    let bound = plan::bind(&question.plan(&all, Repetitions::Fixed(1)), topology, seed).map_err(refused)?;
     let program = |arm: plan::BoundArm| arm.program.map_err(|not| not.why);
     question.programs = bound.arms.into_iter().take(all.len()).map(program).collect();
     Ok(Ok(question))

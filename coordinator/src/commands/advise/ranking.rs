@@ -107,7 +107,7 @@ impl Ranking {
             let Ok(machine) = Machine::find(name) else { continue };
             let topology = machine.shape.topology();
             // A scenario that names CPUs which are not there has no place on that machine.
-            let Ok(bound) = question.bound(&plan, &topology, seed) else { continue };
+            let Ok(bound) = plan::bind(&plan, &topology, seed) else { continue };
             let mut present = None;
             for (&index, arm) in chosen.iter().zip(&bound.arms) {
                 if clock.left_of(ELSEWHERE_BY).is_zero() {

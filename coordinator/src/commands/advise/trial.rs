@@ -70,7 +70,7 @@ impl Lab<'_> {
     fn run(&self, question: &Question, phase: &str, plan: &Plan) -> Result<Measured, CommandError> {
         let plan = &Plan { arms: plan.arms.iter().map(shortened).collect(), ..plan.clone() };
         let refused = |error| overrides::usage_or_refusal(&question.loaded, error);
-        let bound = question.bound(plan, &self.machine.topology, self.seed).map_err(refused)?;
+        let bound = plan::bind(plan, &self.machine.topology, self.seed).map_err(refused)?;
         let campaign = Campaign {
             plan,
             bound: &bound,
