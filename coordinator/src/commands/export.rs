@@ -4,7 +4,7 @@ use crate::cli::{ExportFormat, ExportOptions};
 use crate::exit::{CommandError, Ending};
 use crate::export::points::{Exported, points};
 use crate::export::push::{self, Target};
-use crate::export::saved::Saved;
+use crate::saved::Saved;
 use crate::export::{hlog, line_protocol, tidy};
 use std::io::{BufWriter, Write};
 

@@ -1,6 +1,6 @@
 //! A saved run's `latency.hlog`, passed on only if it is whole and this run's.
 
-use crate::export::saved::Saved;
+use crate::saved::Saved;
 use crate::report::hlog::tag;
 use crate::report::text::escaped;
 use base64::Engine;
