@@ -36,9 +36,21 @@ enum Direction {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConditionError {
     /// It does not read as one.
-    Grammar { text: String, why: String },
+    Grammar {
+        /// As written.
+        text: String,
+        /// What is wrong.
+        why: String,
+    },
     /// It speaks of nothing that was compared.
-    Nothing { text: String, name: String, known: Vec<String> },
+    Nothing {
+        /// As written.
+        text: String,
+        /// The arm or role that was not compared.
+        name: String,
+        /// Those that were.
+        known: Vec<String>,
+    },
 }
 
 impl std::error::Error for ConditionError {}

@@ -28,13 +28,39 @@ pub struct NamedRun<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CompareError {
     /// One run alone, and no arm of it to hold the others against.
-    Alone { path: String, arms: Vec<String> },
+    Alone {
+        /// The run.
+        path: String,
+        /// Its variants.
+        arms: Vec<String>,
+    },
     /// One run twice.
-    SameRun { first: String, second: String },
+    SameRun {
+        /// As it was named first.
+        first: String,
+        /// As it was named again.
+        second: String,
+    },
     /// The arm to hold the others against is not in a run.
-    NoArm { path: String, arm: String, arms: Vec<String> },
-    /// No arm, or no role, that both have.
-    NothingInCommon { base: String, run: String, base_arms: Vec<String>, run_arms: Vec<String> },
+    NoArm {
+        /// The run.
+        path: String,
+        /// The arm asked for.
+        arm: String,
+        /// What it has.
+        arms: Vec<String>,
+    },
+    /// No variant with a role that both have.
+    NothingInCommon {
+        /// The run held against.
+        base: String,
+        /// The run in question.
+        run: String,
+        /// The variants of the one.
+        base_arms: Vec<String>,
+        /// The variants of the other.
+        run_arms: Vec<String>,
+    },
 }
 
 impl std::error::Error for CompareError {}
