@@ -8,7 +8,7 @@ use crate::report::figures::percent;
 use crate::report::page::Page;
 use crate::report::style::{Style, Tone};
 use crate::report::table::{Cell, Column, Grid, Notes, Row};
-use record::{CompareRow, Comparison, ConditionState, Verdict};
+use record::{CompareRow, Comparison, ConditionState};
 use words::{beside, condition_word, difference, how_to_read, labels, only_in, run_line, verdict_word};
 
 /// The page. Lines take at most the style's width.
@@ -26,17 +26,15 @@ pub(crate) fn render(comparison: &Comparison, style: &Style) -> String {
 }
 
 fn ratios(page: &mut Page, comparison: &Comparison) {
-    page.heading("How many times as long a pass takes");
+    page.heading(&words::ratios_heading(comparison));
     let labels = labels(comparison);
     let mut notes = Notes::default();
-    let mut columns = vec![Column::words("variant"), Column::words("role")];
-    columns.splice(0..0, labels.columns.iter().map(|name| Column::words(name)));
+    let mut columns: Vec<Column> = labels.columns.iter().map(|name| Column::words(name)).collect();
     columns.extend([
         Column::figures("base, ns/op", "base\nns/op"),
         Column::figures("this, ns/op", "this\nns/op"),
         Column::figures("ratio", "ratio\n(interval)"),
-        Column::words("verdict"),
-        Column::figures("least effect told", "least\neffect\ntold"),
+        Column { head: "verdict\n(told from)".into(), ..Column::words("verdict") },
     ]);
     let rows = comparison.rows.iter().map(|row| ratio_row(row, labels.of(row), &mut notes)).collect();
     page.grid(&Grid { columns, rows }, &notes);
@@ -47,21 +45,12 @@ fn ratio_row(row: &CompareRow, labels: Vec<String>, notes: &mut Notes) -> Row {
     let figure = |interval: Option<record::Interval>| interval.map_or(Cell::text("–"), |i| Cell::interval(&i));
     let word = verdict_word(row.verdict);
     let verdict = match &row.why {
-        Some(why) if row.verdict == Verdict::Unresolved => notes.marked(word, why.clone()),
-        _ => Cell::text(word),
+        Some(why) => notes.marked(word, why.clone()),
+        None => Cell::remarked(word, row.smallest_effect.map(|effect| format!("({})", percent(effect)))),
     };
     let mut cells: Vec<Cell> = labels.iter().map(Cell::text).collect();
-    cells.extend([
-        Cell::text(words::variant(row)),
-        Cell::text(&row.role),
-        figure(row.ns_per_op.base),
-        figure(row.ns_per_op.run),
-        figure(row.ratio),
-        verdict,
-        row.smallest_effect.map_or_else(Cell::empty, |effect| Cell::text(percent(effect))),
-    ]);
-    let block = labels.into_iter().chain([words::variant(row), row.role.clone()]).collect::<Vec<_>>().join(", ");
-    Row { block: Some(block), section: None, cells }
+    cells.extend([figure(row.ns_per_op.base), figure(row.ns_per_op.run), figure(row.ratio), verdict]);
+    Row { block: Some(labels.join(", ")), section: None, cells }
 }
 
 fn figures_beside(page: &mut Page, comparison: &Comparison) {
@@ -70,19 +59,16 @@ fn figures_beside(page: &mut Page, comparison: &Comparison) {
         return;
     }
     page.heading("Counted and timed beside it");
-    let labels = labels(comparison);
-    let mut columns: Vec<Column> = labels.columns.iter().map(|name| Column::words(name)).collect();
-    columns.extend(["variant", "of", "figure"].map(Column::words));
-    columns.extend([
-        Column::figures("base", "base"),
-        Column::figures("this", "this"),
-        Column::figures("ratio", "ratio"),
-    ]);
-    let rows = beside.into_iter().map(|line| {
-        let mut cells: Vec<Cell> = line.labels.iter().map(Cell::text).collect();
-        cells.extend([&line.variant, &line.of, &line.figure, &line.base, &line.run, &line.ratio].map(Cell::text));
-        let block = line.labels.into_iter().chain([line.variant, line.of]).collect::<Vec<_>>().join(", ");
-        Row { block: Some(block), section: None, cells }
+    let columns = words::BESIDE.iter().enumerate().map(|(index, name)| match index < words::BESIDE_WORDS {
+        true => Column::words(name),
+        false => Column::figures(*name, *name),
+    });
+    let mut columns: Vec<Column> = columns.collect();
+    columns.splice(0..0, labels(comparison).pair_columns.iter().map(|name| Column::words(name)));
+    let rows = beside.into_iter().map(|line| Row {
+        block: Some(line.block),
+        section: None,
+        cells: line.cells.iter().map(Cell::text).collect(),
     });
     page.grid(&Grid { columns, rows: rows.collect() }, &Notes::default());
     page.legend("These have no interval: they say what happened, and decide nothing.");

@@ -144,8 +144,8 @@ pub struct CompareRow {
     pub verdict: Verdict,
     /// What the judgement rests on where it is `unresolved`.
     pub why: Option<String>,
-    /// The smallest effect that could have been told here, as a ratio minus 1: the interval's own width, or what the
-    /// control arms could not tell from nothing.
+    /// The smallest effect that could have been told here, as a ratio minus 1: how far the interval reaches, and of a run's
+    /// first variant what its control arm could not tell from nothing, where that is more.
     pub smallest_effect: Option<f64>,
     /// Bytes of the layout.
     pub bytes: Both<u64>,
@@ -159,7 +159,7 @@ pub struct CompareRow {
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// The whole interval lies below 1, by more than the control arms could not tell from nothing.
+    /// The whole interval lies below 1; of a run's first variant by more than its control arm could tell from nothing.
     Faster,
     /// The same above 1.
     Slower,

@@ -13,24 +13,17 @@ pub(crate) fn render(comparison: &Comparison) -> String {
     conditions(&mut lines, comparison);
     let labels = labels(comparison);
     let mut heads: Vec<&str> = labels.columns.clone();
-    heads.extend(["variant", "role", "base ns/op", "ns/op", "ratio (95 %)", "verdict", "least effect told"]);
-    let mut rows = Vec::new();
-    for row in &comparison.rows {
+    heads.extend(["base ns/op", "this ns/op", "ratio (95 %)", "verdict", "told from"]);
+    let rows = comparison.rows.iter().map(|row| {
+        let word = verdict_word(row.verdict);
         let mut cells = labels.of(row);
-        cells.extend([
-            words::variant(row),
-            row.role.clone(),
-            figure(row.ns_per_op.base),
-            figure(row.ns_per_op.run),
-            figure(row.ratio),
-            row.why.as_ref().map_or(verdict_word(row.verdict).to_owned(), |why| {
-                format!("{}: {why}", verdict_word(row.verdict))
-            }),
-            row.smallest_effect.map(percent).unwrap_or_default(),
-        ]);
-        rows.push(cells);
-    }
-    table(&mut lines, &heads, labels.columns.len() + 2, &rows);
+        cells.extend([row.ns_per_op.base, row.ns_per_op.run, row.ratio].map(figure));
+        cells.push(row.why.as_ref().map_or(word.to_owned(), |why| format!("{word}: {why}")));
+        cells.push(row.smallest_effect.map(percent).unwrap_or_default());
+        cells
+    });
+    lines.extend([format!("{}:", text(&words::ratios_heading(comparison))), String::new()]);
+    table(&mut lines, &heads, &rows.collect::<Vec<_>>());
     lines.extend([text(&how_to_read(comparison)), String::new()]);
     details(&mut lines, comparison);
     let mut page = lines.join("\n");
@@ -57,18 +50,11 @@ fn details(lines: &mut Vec<String>, comparison: &Comparison) {
         lines.push(format!("- {}", text(&line)));
     }
     lines.push(String::new());
-    let labels = labels(comparison);
-    let rows: Vec<Vec<String>> = beside(comparison)
-        .into_iter()
-        .map(|line| {
-            let cells = [line.variant, line.of, line.figure, line.base, line.run, line.ratio];
-            line.labels.into_iter().chain(cells).collect()
-        })
-        .collect();
+    let rows: Vec<Vec<String>> = beside(comparison).into_iter().map(|line| line.cells).collect();
     if !rows.is_empty() {
-        let mut heads = labels.columns.clone();
-        heads.extend(["variant", "of", "figure", "base", "this", "ratio"]);
-        table(lines, &heads, labels.columns.len() + 3, &rows);
+        let mut heads = labels(comparison).pair_columns;
+        heads.extend(words::BESIDE);
+        table(lines, &heads, &rows);
     }
     for pair in comparison.pairs.iter().filter(|pair| !pair.differences.is_empty() || !pair.unmatched.is_empty()) {
         lines.extend([format!("{}:", text(&words::differences_heading(comparison, pair))), String::new()]);
@@ -82,12 +68,14 @@ fn details(lines: &mut Vec<String>, comparison: &Comparison) {
     lines.extend(["</details>".to_owned(), String::new()]);
 }
 
-/// A table whose first `words` columns stand left.
-fn table(lines: &mut Vec<String>, heads: &[&str], words: usize, rows: &[Vec<String>]) {
+/// Columns of figures stand right.
+const FIGURES: [&str; 7] = ["base ns/op", "this ns/op", "ratio (95 %)", "told from", "base", "this", "ratio"];
+
+fn table(lines: &mut Vec<String>, heads: &[&str], rows: &[Vec<String>]) {
     let row = |cells: Vec<String>| format!("| {} |", cells.join(" | "));
-    let rule = |(index, _): (usize, &&str)| if index < words { ":--" } else { "--:" }.to_owned();
+    let rule = |head: &&str| if FIGURES.contains(head) { "--:" } else { ":--" }.to_owned();
     lines.push(row(heads.iter().map(|head| (*head).to_owned()).collect()));
-    lines.push(row(heads.iter().enumerate().map(rule).collect()));
+    lines.push(row(heads.iter().map(rule).collect()));
     lines.extend(rows.iter().map(|cells| row(cells.iter().map(|cell| text(cell)).collect())));
     lines.push(String::new());
 }

@@ -28,52 +28,83 @@ pub(super) fn run_line(comparison: &Comparison, index: usize) -> String {
     let run = &comparison.runs[index];
     let hash: String = run.scenario_sha256.chars().take(HASH_DIGITS).collect();
     let resolution = match run.resolution {
-        Some(share) => format!("could tell effects from {}", percent(share)),
+        Some(share) => format!("its control arm could tell effects from {}", percent(share)),
         None => "its control arm resolved nothing".to_owned(),
     };
     format!("{}; host {}, {}, scenario {hash}; {resolution}", run.path, run.host, run.started_utc)
 }
 
-/// What stands in front of a row where there is more than one pair.
+/// What stands in front of a row: what tells it from the others, and no more.
 pub(super) struct Labels<'a> {
     comparison: &'a Comparison,
-    /// Heads of the columns.
+    /// Heads of the columns that tell pairs apart: none where there is one.
+    pub(super) pair_columns: Vec<&'static str>,
+    /// The same, and what tells the rows of a pair apart.
     pub(super) columns: Vec<&'static str>,
 }
 
 pub(super) fn labels(comparison: &Comparison) -> Labels<'_> {
-    let mut columns = Vec::new();
+    let mut pair_columns = Vec::new();
     if comparison.pairs.len() > 1 {
-        columns.push("run");
+        pair_columns.push("run");
         let hosts: BTreeSet<&str> = comparison.runs.iter().map(|run| run.host.as_str()).collect();
-        columns.extend((hosts.len() > 1).then_some("host"));
+        pair_columns.extend((hosts.len() > 1).then_some("host"));
     }
-    Labels { comparison, columns }
+    let mut columns = pair_columns.clone();
+    columns.push("variant");
+    columns.extend((roles(comparison).len() > 1).then_some("role"));
+    Labels { comparison, pair_columns, columns }
+}
+
+fn roles(comparison: &Comparison) -> BTreeSet<&str> {
+    comparison.rows.iter().map(|row| row.role.as_str()).collect()
 }
 
 impl Labels<'_> {
     /// The cells under the heads.
     pub(super) fn of(&self, row: &CompareRow) -> Vec<String> {
-        self.at(row.run, row.base)
+        let mut cells = self.of_pair(row.run, row.base);
+        cells.extend(self.columns[cells.len()..].iter().map(|name| match *name {
+            "role" => row.role.clone(),
+            _ => variant(self.comparison, &row.variant, &row.base_variant),
+        }));
+        cells
     }
 
-    fn at(&self, run: usize, base: usize) -> Vec<String> {
+    fn of_pair(&self, run: usize, base: usize) -> Vec<String> {
         let pair = if run == base { format!("[{}]", run + 1) } else { format!("[{}]/[{}]", run + 1, base + 1) };
         let cell = |name: &&'static str| match *name {
             "run" => pair.clone(),
             _ => self.comparison.runs[run].host.clone(),
         };
-        self.columns.iter().map(cell).collect()
+        self.pair_columns.iter().map(cell).collect()
     }
 }
 
-/// The arm, and where it is called otherwise what it is held against.
-pub(super) fn variant(row: &CompareRow) -> String {
-    pair_of_arms(&row.variant, &row.base_variant)
+/// The arm; and where it is called otherwise, what it is held against, unless the heading says it for all.
+fn variant(comparison: &Comparison, arm: &str, base: &str) -> String {
+    match arm == base || common_base(comparison).is_some() {
+        true => arm.to_owned(),
+        false => format!("{arm} against {base}"),
+    }
 }
 
-fn pair_of_arms(variant: &str, base: &str) -> String {
-    if variant == base { variant.to_owned() } else { format!("{variant} against {base}") }
+/// The one variant that all others are held against, where they are those of one run each.
+fn common_base(comparison: &Comparison) -> Option<&str> {
+    if comparison.pairs.iter().any(|pair| pair.asks != Asks::Variants) {
+        return None;
+    }
+    let bases = comparison.rows.iter().map(|row| row.base_variant.split('@').next().unwrap_or_default());
+    let bases: BTreeSet<&str> = bases.collect();
+    bases.first().copied().filter(|_| bases.len() == 1)
+}
+
+/// What heads the table of ratios.
+pub(super) fn ratios_heading(comparison: &Comparison) -> String {
+    let roles = roles(comparison);
+    let role = roles.first().filter(|_| roles.len() == 1).map(|role| format!(" of {role}")).unwrap_or_default();
+    let base = common_base(comparison).map(|base| format!(", against {base}")).unwrap_or_default();
+    format!("How many times as long a pass{role} takes{base}")
 }
 
 pub(super) fn verdict_word(verdict: Verdict) -> &'static str {
@@ -108,51 +139,55 @@ pub(super) fn how_to_read(comparison: &Comparison) -> String {
         })
         .collect();
     format!(
-        "ratio: this over base, above 1 is slower, with its 95 % interval; it is judged on that. least effect told: a \
-         smaller one would not have shown here. {}",
+        "ratio: this over base, above 1 is slower, with its 95 % interval; it is judged on that. told from: a smaller \
+         effect would not have shown here. {}",
         asks.into_iter().collect::<Vec<_>>().join(" ")
     )
 }
 
+/// Heads of what stands beside the ratios, behind those that tell pairs apart.
+pub(super) const BESIDE: [&str; 6] = ["variant", "of", "figure", "base", "this", "ratio"];
+
+/// How many of them are of words.
+pub(super) const BESIDE_WORDS: usize = 3;
+
+/// Events a pass below which a count is interrupts' doing, not the loop's: as a diagnosis has it.
+const LEAST_RATE: f64 = 0.001;
+
 /// A figure without interval, on both sides.
 pub(super) struct Beside {
-    pub(super) labels: Vec<String>,
-    pub(super) variant: String,
-    pub(super) of: String,
-    pub(super) figure: String,
-    pub(super) base: String,
-    pub(super) run: String,
-    pub(super) ratio: String,
+    /// A cell a column.
+    pub(super) cells: Vec<String>,
+    /// Its name where there is no room for a table.
+    pub(super) block: String,
 }
 
 /// Counters, latencies and waits that both sides have.
 pub(super) fn beside(comparison: &Comparison) -> Vec<Beside> {
     let labels = labels(comparison);
+    let line = |pair: (usize, usize), arms: (&str, &str), of: &str, figure: String, both: Both<f64>| {
+        let mut cells = labels.of_pair(pair.0, pair.1);
+        cells.extend([variant(comparison, arms.0, arms.1), of.to_owned(), figure]);
+        let block = cells.join(", ");
+        let ratio = if both.base > 0.0 { plain(both.run / both.base) } else { "–".to_owned() };
+        cells.extend([plain(both.base), plain(both.run), ratio]);
+        Beside { cells, block }
+    };
     let mut all = Vec::new();
     for row in &comparison.rows {
-        let line = |figure: String, both: Both<f64>| Beside {
-            labels: labels.of(row),
-            variant: variant(row),
-            of: row.role.clone(),
-            ..figures(figure, both)
-        };
-        all.extend(row.counters.iter().filter(|(_, both)| both.base > 0.0 || both.run > 0.0).map(|(name, both)| {
-            line(format!("{name}/op"), *both)
-        }));
-        for (name, both) in &row.percentiles {
-            all.extend(quantiles(name, both).map(|(figure, both)| line(figure, both)));
-        }
+        let add =
+            |(figure, both)| line((row.run, row.base), (&row.variant, &row.base_variant), &row.role, figure, both);
+        let counted = row.counters.iter().filter(|(_, both)| both.base.max(both.run) >= LEAST_RATE);
+        all.extend(counted.map(|(name, both)| (format!("{name}/op"), *both)).map(add));
+        all.extend(row.percentiles.iter().flat_map(|(name, both)| quantiles(name, both)).map(add));
     }
     for lock in &comparison.locks {
-        let line = |figure: String, both: Both<f64>| Beside {
-            labels: labels.at(lock.run, lock.base),
-            variant: pair_of_arms(&lock.variant, &lock.base_variant),
-            of: lock_name(lock),
-            ..figures(figure, both)
-        };
-        all.extend(quantiles("wait_ns", &lock.wait_ns).map(|(figure, both)| line(figure, both)));
+        let name = lock_name(lock);
+        let add =
+            |(figure, both)| line((lock.run, lock.base), (&lock.variant, &lock.base_variant), &name, figure, both);
+        all.extend(quantiles("wait_ns", &lock.wait_ns).map(add));
         let shares = lock.contended_share.base.zip(lock.contended_share.run);
-        all.extend(shares.map(|(base, run)| line("contended_share".to_owned(), Both { base, run })));
+        all.extend(shares.map(|(base, run)| add(("contended share".to_owned(), Both { base, run }))));
     }
     all
 }
@@ -161,19 +196,6 @@ fn lock_name(lock: &CompareLock) -> String {
     match lock.kind.base == lock.kind.run {
         true => format!("{} ({})", lock.lock, lock.kind.run),
         false => format!("{} ({}, was {})", lock.lock, lock.kind.run, lock.kind.base),
-    }
-}
-
-fn figures(figure: String, both: Both<f64>) -> Beside {
-    let ratio = if both.base > 0.0 { plain(both.run / both.base) } else { "–".to_owned() };
-    Beside {
-        labels: Vec::new(),
-        variant: String::new(),
-        of: String::new(),
-        figure,
-        base: plain(both.base),
-        run: plain(both.run),
-        ratio,
     }
 }
 
@@ -210,7 +232,8 @@ pub(super) fn only_in(one: &Unmatched) -> String {
 /// A condition against one row.
 pub(super) fn condition_row(comparison: &Comparison, one: &ConditionRow) -> String {
     let row = &comparison.rows[one.row];
-    let mut name = labels(comparison).of(row);
-    name.extend([variant(row), row.role.clone()]);
+    let labels = labels(comparison);
+    let mut name = labels.of(row);
+    name.extend((!labels.columns.contains(&"role")).then(|| row.role.clone()));
     format!("{}: {}", name.join(", "), one.why)
 }

@@ -1,16 +1,13 @@
 //! What is not the same on both sides of a pair, besides what was measured.
 
 use crate::compare::Sides;
-use crate::compare::between::{contended, cores, lines_alike, transfer};
+use crate::compare::between::{cores, lines_moved};
 use crate::words::figure;
 use record::{ArmSummary, Asks, Difference, Run};
 use std::collections::BTreeSet;
 
 /// A clock that moved by less than this between two runs is not worth a line; the intervals allow for it all the same.
 const WORTH_SAYING: f64 = 1.01;
-
-/// The same of the time a line takes and of a contended pass, whose readings scatter by 2 to 8 % in one state.
-const LINE_MOVED: f64 = 1.08;
 
 /// Everything that differs, what matters most to the ratios first.
 pub(super) fn between(sides: &Sides, matched: &[(&ArmSummary, &ArmSummary)]) -> Vec<Difference> {
@@ -25,12 +22,7 @@ pub(super) fn between(sides: &Sides, matched: &[(&ArmSummary, &ArmSummary)]) -> 
     all
 }
 
-fn of(
-    sides: &Sides,
-    what: &str,
-    matters: Option<&str>,
-    text: impl Fn(&Run) -> Option<String>,
-) -> Option<Difference> {
+fn of(sides: &Sides, what: &str, matters: Option<&str>, text: impl Fn(&Run) -> Option<String>) -> Option<Difference> {
     differ(what, text(sides.base), text(sides.run), matters)
 }
 
@@ -69,28 +61,23 @@ fn states(sides: &Sides) -> Vec<Difference> {
         .collect();
     };
     let ns = |value: Option<f64>| value.map(|ns| format!("{} ns", figure(ns)));
-    let moved = |factor: Option<f64>, by: f64| factor.is_some_and(|f| f.max(1.0 / f) > by);
-    let unlike = lines_alike(base, run).is_err().then_some(
-        "the machines, or where the workers ran on them, are not alike: what workers pay for a line they share cannot be \
-         compared",
-    );
+    let unlike = |moved: bool| {
+        moved.then_some("not alike: what workers pay for a line that they share on both sides cannot be compared")
+    };
+    let (transfer, contended) = lines_moved(base, run);
     let mut all = Vec::new();
-    let line_moved = [transfer(base, run), contended(base, run)].into_iter().any(|factor| moved(factor, LINE_MOVED));
-    if line_moved || unlike.is_some() {
-        all.extend(differ("one way of a line", ns(base.transfer_ns), ns(run.transfer_ns), unlike));
-        all.extend(differ("a contended pass", ns(base.contended_ns), ns(run.contended_ns), unlike));
+    if transfer || contended {
+        all.extend(differ("one way of a line", ns(base.transfer_ns), ns(run.transfer_ns), unlike(transfer)));
+        all.extend(differ("a contended pass", ns(base.contended_ns), ns(run.contended_ns), unlike(contended)));
     }
-    let cores = cores(base, run);
-    if cores.iter().any(|factor| moved(Some(*factor), WORTH_SAYING)) {
-        let middle = crate::stats::median_of(cores).unwrap_or(f64::NAN);
-        let by = format!("{} times as long", figure(middle));
+    if cores(base, run).into_iter().any(|factor| factor.max(1.0 / factor) > WORTH_SAYING) {
         let allowed = (sides.asks == Asks::Change).then_some("the intervals have room for it");
-        all.push(Difference {
-            what: "an operation on the workers' CPUs takes".to_owned(),
-            base: Some("1".to_owned()),
-            run: Some(by),
-            matters: allowed.map(str::to_owned),
-        });
+        let pass = |regime: &record::Regime| match regime.costs.bump_ns {
+            Some(bump) => ("a bump of a word of one's own", ns(Some(bump))),
+            None => ("the fixed loop that times the cores", ns(Some(regime.core_speed))),
+        };
+        let ((what, base), (_, run)) = (pass(base), pass(run));
+        all.extend(differ(what, base, run, allowed));
     }
     all
 }

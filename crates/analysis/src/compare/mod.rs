@@ -139,8 +139,7 @@ struct Sides<'a> {
 
 /// A run is known by when, where and from what seed it was made, however its file is called.
 fn told_apart(runs: &[NamedRun]) -> Result<(), CompareError> {
-    let identity =
-        |run: &Run| (run.started_utc.clone(), run.host.hostname.clone(), run.seed, run.duration_s.to_bits());
+    let identity = |run: &Run| (run.started_utc.clone(), run.host.hostname.clone(), run.seed, run.duration_s.to_bits());
     for (index, second) in runs.iter().enumerate() {
         if let Some(first) = runs[..index].iter().find(|first| identity(first.run) == identity(second.run)) {
             return Err(CompareError::SameRun { first: first.path.to_owned(), second: second.path.to_owned() });
@@ -248,7 +247,9 @@ fn within(comparison: &mut Comparison, index: usize, named: &NamedRun, base: &st
     if exact.is_none() && !candidates(run).any(|arm| arm.variant == base) {
         let mut arms: Vec<String> = candidates(run).map(|arm| arm.variant.clone()).collect();
         arms.dedup();
-        arms.extend(run.arms.iter().map(|arm| arm.name.clone()).filter(|name| !arms.contains(name)).collect::<Vec<_>>());
+        arms.extend(
+            run.arms.iter().map(|arm| arm.name.clone()).filter(|name| !arms.contains(name)).collect::<Vec<_>>(),
+        );
         return Err(CompareError::NoArm { path: named.path.to_owned(), arm: base.to_owned(), arms });
     }
     let before = comparison.rows.len();

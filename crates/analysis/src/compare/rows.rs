@@ -6,7 +6,7 @@ use crate::figures::{Figure, Series, ns_per_op, pairs, slowest_ns_per_op};
 use crate::interval;
 use crate::words::percent;
 use record::{
-    ArmState, ArmSummary, Asks, Both, CompareLock, CompareRow, Comparison, Interval, Observation, Percentiles,
+    ArmState, ArmSummary, Asks, Both, CompareLock, CompareRow, Comparison, Interval, Kind, Observation, Percentiles,
     RoleSummary, Run, Verdict,
 };
 use std::collections::BTreeMap;
@@ -51,13 +51,12 @@ fn row(sides: &Sides, base: (&ArmSummary, &RoleSummary), run: (&ArmSummary, &Rol
     let widened = |ratio: Interval| between.as_ref().map_or(ratio, |between| between.widened(ratio));
     let ratio_of_slowest = ratio(sides, base, run, slowest_ns_per_op, "/slowest");
     let judged = measured.map(widened);
-    let floor = floor(sides);
+    let floor = floor(sides.base, base.0).zip(floor(sides.run, run.0)).map(|(base, run)| base.max(run));
     let alike = between.as_ref().map_or(Ok(()), |between| between.alike.clone());
     let (verdict, why) = match judged {
         Some(ratio) => verdict(ratio, floor, alike),
         None => (Verdict::Unresolved, Some(why_none(base.0, run.0))),
     };
-    let width = |ratio: Interval| (ratio.high / ratio.median).max(ratio.median / ratio.low) - 1.0;
     CompareRow {
         ns_per_op: Both { base: base.1.ns_per_op, run: run.1.ns_per_op },
         ratio: judged,
@@ -98,16 +97,31 @@ fn named(sides: &Sides, base: &ArmSummary, run: &ArmSummary, role: &str) -> Comp
     }
 }
 
-/// What the control arms could not tell from nothing: the coarser one's. `None` where one resolved nothing.
-fn floor(sides: &Sides) -> Option<f64> {
-    Some(sides.base.method.resolution?.max(sides.run.method.resolution?))
+/// What the control arm of a run could not tell from nothing: it repeats the run's first variant, and speaks for figures of
+/// that. 0 for other variants, whose own interval is all there is; `None` where the control arm resolved nothing.
+fn floor(run: &Run, arm: &ArmSummary) -> Option<f64> {
+    let control = run.arms.iter().find(|other| other.kind == Kind::Control);
+    if control.is_some_and(|control| control.variant == arm.variant) { run.method.resolution } else { Some(0.0) }
 }
+
+/// How far an interval reaches to its farther end, as a ratio minus 1.
+fn width(ratio: Interval) -> f64 {
+    (ratio.high / ratio.median).max(ratio.median / ratio.low) - 1.0
+}
+
+/// A wider interval does not say that there is no difference.
+const WIDEST: f64 = 1.0;
 
 fn verdict(ratio: Interval, floor: Option<f64>, alike: Result<(), String>) -> (Verdict, Option<String>) {
     let unresolved = |why: String| (Verdict::Unresolved, Some(why));
     let Some(floor) = floor else {
-        return unresolved("the control arm of a run resolved nothing, so nothing says what noise looks like".to_owned());
+        return unresolved(
+            "the control arm of a run resolved nothing, so nothing says what noise looks like".to_owned(),
+        );
     };
+    if let Err(why) = alike {
+        return unresolved(why);
+    }
     match (ratio.low > 1.0, ratio.high < 1.0) {
         (true, _) if ratio.low > 1.0 + floor => (Verdict::Slower, None),
         (_, true) if 1.0 / ratio.high > 1.0 + floor => (Verdict::Faster, None),
@@ -115,10 +129,8 @@ fn verdict(ratio: Interval, floor: Option<f64>, alike: Result<(), String>) -> (V
             "the interval leaves 1 out by less than the {} that a control arm could not tell from nothing",
             percent(floor)
         )),
-        _ => match alike {
-            Ok(()) => (Verdict::NoDifference, None),
-            Err(why) => unresolved(why),
-        },
+        _ if width(ratio) > WIDEST => unresolved("the interval is so wide that it would hide a doubling".to_owned()),
+        _ => (Verdict::NoDifference, None),
     }
 }
 
@@ -175,9 +187,8 @@ fn counters(base: &RoleSummary, run: &RoleSummary) -> BTreeMap<String, Both<f64>
 }
 
 fn percentiles(base: &RoleSummary, run: &RoleSummary) -> BTreeMap<String, Both<Percentiles>> {
-    let of = |pick: fn(&RoleSummary) -> Option<Percentiles>| {
-        pick(base).zip(pick(run)).map(|(base, run)| Both { base, run })
-    };
+    let of =
+        |pick: fn(&RoleSummary) -> Option<Percentiles>| pick(base).zip(pick(run)).map(|(base, run)| Both { base, run });
     let all = [
         ("latency_ns", of(|role| role.latency_ns)),
         ("service_ns", of(|role| role.service_ns)),
