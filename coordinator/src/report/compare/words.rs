@@ -20,7 +20,7 @@ pub(super) fn title(comparison: &Comparison) -> String {
 /// The number of a run in front of its line.
 pub(super) fn mark(comparison: &Comparison, index: usize) -> String {
     let base = comparison.pairs.iter().any(|pair| pair.base == index && pair.run != index);
-    format!("[{}]{} ", index + 1, if base { " base" } else { "" })
+    format!("{}{}: ", index + 1, if base { ", base" } else { "" })
 }
 
 /// Which run it is.
@@ -72,7 +72,7 @@ impl Labels<'_> {
     }
 
     fn of_pair(&self, run: usize, base: usize) -> Vec<String> {
-        let pair = if run == base { format!("[{}]", run + 1) } else { format!("[{}]/[{}]", run + 1, base + 1) };
+        let pair = if run == base { format!("{}", run + 1) } else { format!("{}/{}", run + 1, base + 1) };
         let cell = |name: &&'static str| match *name {
             "run" => pair.clone(),
             _ => self.comparison.runs[run].host.clone(),
@@ -211,7 +211,7 @@ fn quantiles(name: &str, both: &Both<Percentiles>) -> impl Iterator<Item = (Stri
 pub(super) fn differences_heading(comparison: &Comparison, pair: &ComparedPair) -> String {
     match comparison.pairs.len() {
         1 => "What else differs".to_owned(),
-        _ => format!("What else differs between [{}] and its base [{}]", pair.run + 1, pair.base + 1),
+        _ => format!("What else differs between run {} and its base {}", pair.run + 1, pair.base + 1),
     }
 }
 
