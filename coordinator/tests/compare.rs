@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Bench, alone, coordinator, stderr, stdout};
+use common::{Bench, QUICK, alone, coordinator, stderr, stdout};
 use record::{Asks, Comparison, Run, Verdict};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -129,6 +129,37 @@ fn variants_of_one_run_have_the_ratios_that_the_run_printed() {
     let other = run.arms.iter().find(|arm| arm.name == seen.rows[0].variant).unwrap();
     assert_eq!((seen.rows.len(), seen.rows[0].ratio), (1, other.ratio_to_best));
     assert_eq!(seen.pairs[0].asks, Asks::Variants);
+}
+
+/// Two variants of false sharing that change places: where each run could tell them apart, so can the comparison.
+#[test]
+fn layouts_that_change_places_change_what_they_cost() {
+    let swapped = QUICK.replace("placement = \"packed\"", "placement = { pad = 0 }");
+    let swapped = swapped.replace("{ pad = 128 }", "\"packed\"").replace("{ pad = 0 }", "{ pad = 128 }");
+    let (before, after) = {
+        let _alone = alone();
+        let benches = [Bench::new(QUICK), Bench::new(&swapped)];
+        for bench in &benches {
+            let output = bench.run().args(["--quiet", "--repetitions", "6"]).output().unwrap();
+            assert!(matches!(output.status.code(), Some(0 | 3)), "{}", stderr(&output));
+        }
+        let [before, after] = benches;
+        (before, after)
+    };
+    let (base, run) = (before.only_result(), after.only_result());
+    let seen = compared(&[&base, &run], &["--json"]);
+    let costs = |run: &Path, arm: usize| read(run).arms[arm].ratio_to_best.is_some_and(|ratio| ratio.low > 3.0);
+    for (arm, towards) in [(0, Verdict::Faster), (1, Verdict::Slower)] {
+        let verdict = seen.rows[arm].verdict;
+        if costs(&base, 0) && costs(&run, 1) {
+            assert!(verdict == towards || verdict == Verdict::Unresolved, "{:?}", seen.rows[arm]);
+        }
+    }
+    let bytes: Vec<(u64, u64)> = seen.rows.iter().map(|row| (row.bytes.base, row.bytes.run)).collect();
+    assert_eq!(bytes, [(16, 256), (256, 16)]);
+    let layout = seen.pairs[0].differences.iter().find(|one| one.what == "layout of packed").unwrap();
+    assert_eq!(layout.base.as_deref(), Some("16 bytes: hits[0] at 0, hits[1] at 8"));
+    assert_eq!(layout.run.as_deref(), Some("256 bytes: hits[0] at 0, hits[1] at 128"));
 }
 
 #[test]

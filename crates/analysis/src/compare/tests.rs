@@ -87,8 +87,8 @@ fn two_runs_of_one_scenario_do_not_differ() {
         assert_eq!((row.run, row.base, row.host.as_str()), (1, 0, "here"));
     }
     let (shared, apart) = (row(&seen, "packed"), row(&seen, "padded-64"));
-    assert!(shared.ratio.unwrap().high > shared.measured_ratio.unwrap().high, "room for what a line may do");
-    assert_eq!(apart.ratio, apart.measured_ratio, "nothing that the probes saw has moved");
+    let room = |row: &CompareRow| row.ratio.unwrap().high / row.measured_ratio.unwrap().high;
+    assert!(room(shared) > room(apart) && room(apart) > 1.0, "room for what no probe saw, and for what a line may do");
     assert!(seen.pairs[0].differences.iter().all(|one| one.what == "seed"), "{:?}", seen.pairs);
 }
 
