@@ -219,7 +219,7 @@ fn files_of_many_hosts_have_rows_by_host() {
         ["node17", "node17", "node18", "node18"]
     );
     let page = stdout(&compare(&[&MADE.before, &file, two.path()], &[]));
-    assert!(page.contains("node17") && page.contains("node18") && page.contains("2/1"), "{page}");
+    assert!(page.contains("node17") && page.contains("node18") && page.contains("2: "), "{page}");
     assert!(page.lines().all(|line| line.chars().count() <= 80), "{page}");
 }
 

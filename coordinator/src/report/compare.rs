@@ -9,7 +9,7 @@ use crate::report::page::Page;
 use crate::report::style::{Style, Tone};
 use crate::report::table::{Cell, Column, Grid, Notes, Row};
 use record::{CompareRow, Comparison, ConditionState};
-use words::{beside, condition_word, difference, how_to_read, labels, only_in, run_line, verdict_word};
+use words::{Labels, beside, condition_word, difference, how_to_read, labels, only_in, run_line, verdict_word};
 
 /// The page. Lines take at most the style's width.
 pub(crate) fn render(comparison: &Comparison, style: &Style) -> String {
@@ -29,28 +29,32 @@ fn ratios(page: &mut Page, comparison: &Comparison) {
     page.heading(&words::ratios_heading(comparison));
     let labels = labels(comparison);
     let mut notes = Notes::default();
-    let mut columns: Vec<Column> = labels.columns.iter().map(|name| Column::words(name)).collect();
+    let mut columns: Vec<Column> = labels.pair_columns.iter().map(|name| Column::words(name)).collect();
+    let variant = Column::words("variant");
     columns.extend([
+        if labels.several_roles() { Column { head: "variant\n(role)".into(), ..variant } } else { variant },
         Column::figures("base, ns/op", "base\nns/op"),
         Column::figures("this, ns/op", "this\nns/op"),
         Column::figures("ratio", "ratio\n(interval)"),
         Column { head: "verdict\n(told from)".into(), ..Column::words("verdict") },
     ]);
-    let rows = comparison.rows.iter().map(|row| ratio_row(row, labels.of(row), &mut notes)).collect();
+    let rows = comparison.rows.iter().map(|row| ratio_row(row, &labels, &mut notes)).collect();
     page.grid(&Grid { columns, rows }, &notes);
     page.legend(&how_to_read(comparison));
 }
 
-fn ratio_row(row: &CompareRow, labels: Vec<String>, notes: &mut Notes) -> Row {
+fn ratio_row(row: &CompareRow, labels: &Labels, notes: &mut Notes) -> Row {
     let figure = |interval: Option<record::Interval>| interval.map_or(Cell::text("–"), |i| Cell::interval(&i));
     let word = verdict_word(row.verdict);
     let verdict = match &row.why {
         Some(why) => notes.marked(word, why.clone()),
         None => Cell::remarked(word, row.smallest_effect.map(|effect| format!("({})", percent(effect)))),
     };
-    let mut cells: Vec<Cell> = labels.iter().map(Cell::text).collect();
+    let role = labels.several_roles().then(|| format!("({})", row.role));
+    let mut cells: Vec<Cell> = labels.of_pair(row.run, row.base).iter().map(Cell::text).collect();
+    cells.push(Cell::remarked(labels.variant(row), role));
     cells.extend([figure(row.ns_per_op.base), figure(row.ns_per_op.run), figure(row.ratio), verdict]);
-    Row { block: Some(labels.join(", ")), section: None, cells }
+    Row { block: Some(labels.of(row).join(", ")), section: None, cells }
 }
 
 fn figures_beside(page: &mut Page, comparison: &Comparison) {

@@ -116,12 +116,25 @@ fn what_stands_beside_and_what_differs_is_told() {
 fn many_hosts_have_a_row_each() {
     let comparison = compared(&["one", "two", "three"]);
     let page = page(&comparison, 120);
-    for line in ["2/1  two    packed", "3/1  three  padded-64"] {
+    for line in ["two    packed", "three  padded-64"] {
         assert!(page.contains(line), "{line:?} is not in:\n{page}");
     }
     let one = compared(&["vm"; 2]);
     assert_eq!(one.pairs[0].asks, Asks::Change);
     assert!(!self::page(&one, 120).contains("2/1"), "one pair needs no name");
+    let several = self::page(&compared(&["vm"; 3]), 120);
+    assert!(several.contains("2/1  packed") && several.contains("3/1  padded-64"), "{several}");
+}
+
+#[test]
+fn roles_stand_with_their_variants() {
+    let mut comparison = compared(&["one", "two", "three"]);
+    comparison.rows.iter_mut().step_by(2).for_each(|row| row.role = "reader".to_owned());
+    let page = page(&comparison, 80);
+    assert!(page.contains("How many times as long a pass takes\n"), "{page}");
+    let row = page.lines().position(|line| line.starts_with("two    packed ")).unwrap();
+    assert!(page.lines().nth(row + 1).unwrap().starts_with("       (reader) "), "{page}");
+    assert!(markdown::render(&comparison).contains("| two | packed | reader |"));
 }
 
 #[test]

@@ -46,8 +46,10 @@ pub(super) struct Labels<'a> {
 pub(super) fn labels(comparison: &Comparison) -> Labels<'_> {
     let mut pair_columns = Vec::new();
     if comparison.pairs.len() > 1 {
-        pair_columns.push("run");
-        let hosts: BTreeSet<&str> = comparison.runs.iter().map(|run| run.host.as_str()).collect();
+        let hosts: BTreeSet<&str> =
+            comparison.pairs.iter().map(|pair| comparison.runs[pair.run].host.as_str()).collect();
+        // A host tells its pair where each has one.
+        pair_columns.extend((hosts.len() < comparison.pairs.len()).then_some("run"));
         pair_columns.extend((hosts.len() > 1).then_some("host"));
     }
     let mut columns = pair_columns.clone();
@@ -66,12 +68,23 @@ impl Labels<'_> {
         let mut cells = self.of_pair(row.run, row.base);
         cells.extend(self.columns[cells.len()..].iter().map(|name| match *name {
             "role" => row.role.clone(),
-            _ => variant(self.comparison, &row.variant, &row.base_variant),
+            _ => self.variant(row),
         }));
         cells
     }
 
-    fn of_pair(&self, run: usize, base: usize) -> Vec<String> {
+    /// The arm of a row.
+    pub(super) fn variant(&self, row: &CompareRow) -> String {
+        variant(self.comparison, &row.variant, &row.base_variant)
+    }
+
+    /// Whether rows differ by role.
+    pub(super) fn several_roles(&self) -> bool {
+        self.columns.contains(&"role")
+    }
+
+    /// The cells that tell the row's pair.
+    pub(super) fn of_pair(&self, run: usize, base: usize) -> Vec<String> {
         let pair = if run == base { format!("{}", run + 1) } else { format!("{}/{}", run + 1, base + 1) };
         let cell = |name: &&'static str| match *name {
             "run" => pair.clone(),
@@ -234,6 +247,6 @@ pub(super) fn condition_row(comparison: &Comparison, one: &ConditionRow) -> Stri
     let row = &comparison.rows[one.row];
     let labels = labels(comparison);
     let mut name = labels.of(row);
-    name.extend((!labels.columns.contains(&"role")).then(|| row.role.clone()));
+    name.extend((!labels.several_roles()).then(|| row.role.clone()));
     format!("{}: {}", name.join(", "), one.why)
 }
