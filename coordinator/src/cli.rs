@@ -31,7 +31,7 @@ pub(crate) enum Command {
     #[command(after_help = "Example: coordinator check scenarios/*.toml")]
     Check(CheckOptions),
     /// List the scenarios and their questions
-    #[command(after_help = "Example: coordinator list scenarios")]
+    #[command(after_help = "Examples: coordinator list scenarios\n          coordinator list scenarios/cases")]
     List(ListOptions),
     /// Look at this machine: what can be measured on it, what would disturb that, and the command that changes it
     #[command(
@@ -256,7 +256,7 @@ pub(crate) struct ExportOptions {
 
 #[derive(Debug, Args)]
 pub(crate) struct ListOptions {
-    /// Folder to look in
+    /// Folder to look in, and in the folders in it
     #[arg(value_name = "DIR", default_value = "scenarios")]
     pub(crate) folder: PathBuf,
 }
