@@ -60,6 +60,16 @@ pub(crate) enum Command {
                       noise hid the answer; 4: this host can measure no layout, having one CPU, say. docs/advise.md has \
                       the rules.")]
     Advise(AdviseOptions),
+    /// Hold runs against each other: before and after a change, one machine and another, or the variants of one run
+    #[command(
+        after_help = "Examples: coordinator compare results/queue/BEFORE results/queue/AFTER --fail-if 'packed slower \
+                      5%'\n          coordinator compare results/false_sharing/TIME --base padded-64\n\nRUN is a run's \
+                      folder or its run.json. Each run is held against the first one of its own host, and the first of \
+                      another host against the first of all. CONDITION is ARM [ROLE] slower|faster N%; it fails where \
+                      the whole interval says so. Exit status: 1 a condition fails; 3 one is undecided, or without \
+                      conditions nothing was resolved."
+    )]
+    Compare(CompareOptions),
     /// Give a saved run to other programs: a database of time series, a statistics program, a reader of histograms
     #[command(
         after_help = "Examples: coordinator export results/mutex/2026-11-24T12-34-56Z --format csv > mutex.csv\n          \
@@ -278,6 +288,25 @@ pub(crate) struct CheckOptions {
     /// The scenario files
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompareOptions {
+    /// The runs: folders, or their run.json
+    #[arg(required = true, value_name = "RUN")]
+    pub(crate) runs: Vec<PathBuf>,
+    /// Compare within each run: its variants against this arm
+    #[arg(long, value_name = "ARM")]
+    pub(crate) base: Option<String>,
+    /// End with 1 where this holds, e.g. 'padded-64 slower 5%'; may be repeated
+    #[arg(long, value_name = "CONDITION")]
+    pub(crate) fail_if: Vec<String>,
+    /// Print it as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Print it as Markdown, for a pull request
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) markdown: bool,
 }
 
 /// What a saved run is written as.

@@ -5,7 +5,7 @@ mod common;
 use common::{Bench, QUICK, alone, coordinator, in_a_window_for, skip, stderr, stdout};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use record::{AdviseRun, GainVerdict, LayoutState};
+use record::{AdviseRun, LayoutState, Verdict};
 use std::process::{Command, Output};
 use std::time::Duration;
 
@@ -94,11 +94,11 @@ fn the_advice_is_never_a_layout_measured_slower() {
     let run: AdviseRun = serde_json::from_slice(&output.stdout).unwrap();
     let advised = run.layouts.iter().find(|layout| layout.name == run.advice.layout).unwrap();
     if advised.name != "present" {
-        assert_eq!(advised.verdict, Some(GainVerdict::Faster));
+        assert_eq!(advised.verdict, Some(Verdict::Faster));
     }
     assert_eq!(advised.code_change, None);
     let slower = |role: &record::AdvisedRole| {
-        role.verdict == Some(GainVerdict::Slower) || role.slowest_worker_verdict == Some(GainVerdict::Slower)
+        role.verdict == Some(Verdict::Slower) || role.slowest_worker_verdict == Some(Verdict::Slower)
     };
     assert!(!advised.roles.iter().any(slower), "{advised:?}");
     assert_eq!(output.status.code(), Some(if run.advice.conclusive { 0 } else { 3 }));

@@ -3,6 +3,7 @@
 pub(crate) mod advise;
 pub(crate) mod check;
 pub(crate) mod clean;
+pub(crate) mod compare;
 pub(crate) mod doctor;
 pub(crate) mod estimate;
 pub(crate) mod export;

@@ -4,7 +4,7 @@ use crate::report::figures::{Figure, count, percent, plain, plural, wall_time};
 use crate::report::page::Page;
 use crate::report::style::{Style, Tone};
 use crate::report::table::{Cell, Column, Grid, Notes, Row};
-use record::{AdviseRun, AdvisedLayout, AdvisedRole, GainVerdict, Interval, LayoutState};
+use record::{AdviseRun, AdvisedLayout, AdvisedRole, Interval, LayoutState, Verdict};
 use std::collections::BTreeSet;
 
 /// The whole page.
@@ -91,15 +91,15 @@ fn cells(layout: &AdvisedLayout, is_present: bool, notes: &mut Notes) -> Vec<Cel
     ]
 }
 
-fn verdict_in_words(verdict: GainVerdict, gain: Option<Interval>) -> String {
+fn verdict_in_words(verdict: Verdict, gain: Option<Interval>) -> String {
     match (verdict, gain) {
-        (GainVerdict::Faster, _) => "faster".to_owned(),
-        (GainVerdict::Slower, _) => "slower".to_owned(),
-        (GainVerdict::NoDifference, Some(gain)) => {
+        (Verdict::Faster, _) => "faster".to_owned(),
+        (Verdict::Slower, _) => "slower".to_owned(),
+        (Verdict::NoDifference, Some(gain)) => {
             format!("no difference > {}", percent(gain.high.max(1.0 / gain.low) - 1.0))
         }
-        (GainVerdict::NoDifference, None) => "no difference".to_owned(),
-        (GainVerdict::Unresolved, _) => "unresolved".to_owned(),
+        (Verdict::NoDifference, None) => "no difference".to_owned(),
+        (Verdict::Unresolved, _) => "unresolved".to_owned(),
     }
 }
 
@@ -126,9 +126,9 @@ fn roles(page: &mut Page, run: &AdviseRun) {
 }
 
 fn role_cells(layout: &AdvisedLayout, role: &AdvisedRole, is_present: bool, notes: &mut Notes) -> Vec<Cell> {
-    let mut gain = |gain: Option<Interval>, verdict: Option<GainVerdict>| match (gain, is_present) {
+    let mut gain = |gain: Option<Interval>, verdict: Option<Verdict>| match (gain, is_present) {
         (_, true) => Cell::text("1"),
-        (Some(gain), false) if verdict == Some(GainVerdict::Slower) => {
+        (Some(gain), false) if verdict == Some(Verdict::Slower) => {
             let figure = Figure::new(&gain).line();
             notes.marked(&figure, "slower than at present by more than the noise".to_owned())
         }
@@ -217,7 +217,7 @@ fn closing(page: &mut Page, run: &AdviseRun) {
         let slower: Vec<&str> = layout
             .roles
             .iter()
-            .filter(|role| [role.verdict, role.slowest_worker_verdict].contains(&Some(GainVerdict::Slower)))
+            .filter(|role| [role.verdict, role.slowest_worker_verdict].contains(&Some(Verdict::Slower)))
             .map(|role| role.role.as_str())
             .collect();
         let cost = if slower.is_empty() { String::new() } else { format!("; it makes {} slower", slower.join(", ")) };

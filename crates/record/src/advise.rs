@@ -1,5 +1,6 @@
 //! What `coordinator advise --json` prints: the layouts that came into question, what was measured of them, and the advice.
 
+use crate::compare::Verdict;
 use crate::run::{Host, Interval, ScenarioText, Tool, Warning};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -66,8 +67,8 @@ pub struct AdvisedLayout {
     pub why: Option<String>,
     /// Time of a pass in the present layout over that in this one, the geometric mean over the roles: above 1 is faster.
     pub gain: Option<Interval>,
-    /// The verdict on it.
-    pub verdict: Option<GainVerdict>,
+    /// What its interval says: faster and slower are by more than the present layout differs from itself.
+    pub verdict: Option<Verdict>,
     /// The same as the model computes it for this machine; `None` where it was not modelled.
     pub modelled_gain: Option<f64>,
     /// Why it was not modelled.
@@ -97,20 +98,6 @@ pub enum LayoutState {
     NotApplicable,
 }
 
-/// What an interval says of a gain.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum GainVerdict {
-    /// Faster by more than the noise.
-    Faster,
-    /// Slower by more than the noise.
-    Slower,
-    /// No difference that could be seen.
-    NoDifference,
-    /// Too much noise to say.
-    Unresolved,
-}
-
 /// One role in one layout.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AdvisedRole {
@@ -123,11 +110,11 @@ pub struct AdvisedRole {
     /// Time of a pass in the present layout over that in this one.
     pub gain: Option<Interval>,
     /// The verdict on it.
-    pub verdict: Option<GainVerdict>,
+    pub verdict: Option<Verdict>,
     /// The same of the slowest worker.
     pub slowest_worker_gain: Option<Interval>,
     /// The verdict on that.
-    pub slowest_worker_verdict: Option<GainVerdict>,
+    pub slowest_worker_verdict: Option<Verdict>,
     /// As the model computes it for this machine.
     pub modelled_gain: Option<f64>,
 }

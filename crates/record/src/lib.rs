@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod advise;
+mod compare;
 mod costs;
 mod doctor;
 mod events;
@@ -15,8 +16,10 @@ mod run;
 mod topology;
 mod trace;
 
-pub use advise::{
-    AdviceRecord, AdviseRun, AdvisedLayout, AdvisedRole, GainVerdict, LayoutState, LeftOutVariant,
+pub use advise::{AdviceRecord, AdviseRun, AdvisedLayout, AdvisedRole, LayoutState, LeftOutVariant};
+pub use compare::{
+    Asks, Both, CompareLock, CompareRow, ComparedPair, ComparedRun, Comparison, ConditionOutcome, ConditionRow,
+    ConditionState, Difference, Side, Unmatched, Verdict,
 };
 pub use costs::CostProbe;
 pub use doctor::{Check, CheckState, Doctor};

@@ -62,7 +62,7 @@ fn every_case_names_its_source_and_has_a_before_and_an_after() {
         let names: Vec<&str> = plan.arms.iter().map(|arm| arm.name.as_str()).collect();
         assert_eq!(names[0], "before", "{}", path.display());
         // nginx's counters are a layout to refer to: nobody changed it.
-        let changed = names.iter().any(|name| *name == "after") || names.contains(&"sharded");
+        let changed = names.contains(&"after") || names.contains(&"sharded");
         assert!(changed, "{}: {names:?}", path.display());
     }
 }

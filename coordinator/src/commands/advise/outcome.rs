@@ -9,8 +9,7 @@ use advise::judge::{self, Entry, Noise, RoleVersus, Verdict, Versus};
 use advise::{Change, PRESENT, emit};
 use analysis::{Kept, Who};
 use record::{
-    AdviceRecord, AdviseRun, AdvisedLayout, AdvisedRole, ArmState, ArmSummary, GainVerdict, Interval, LayoutState,
-    SCHEMA_VERSION,
+    AdviceRecord, AdviseRun, AdvisedLayout, AdvisedRole, ArmState, ArmSummary, Interval, LayoutState, SCHEMA_VERSION,
 };
 use std::time::SystemTime;
 
@@ -179,11 +178,11 @@ fn roles(
     told.collect()
 }
 
-fn verdict(verdict: Verdict) -> GainVerdict {
+fn verdict(verdict: Verdict) -> record::Verdict {
     match verdict {
-        Verdict::Faster => GainVerdict::Faster,
-        Verdict::Slower => GainVerdict::Slower,
-        Verdict::NoDifference(_) => GainVerdict::NoDifference,
-        Verdict::Unresolved => GainVerdict::Unresolved,
+        Verdict::Faster => record::Verdict::Faster,
+        Verdict::Slower => record::Verdict::Slower,
+        Verdict::NoDifference(_) => record::Verdict::NoDifference,
+        Verdict::Unresolved => record::Verdict::Unresolved,
     }
 }
