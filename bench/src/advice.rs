@@ -193,7 +193,7 @@ impl Asked<'_> {
         let wanted = std::iter::once(&advise.advice.layout).chain(&advise.advice.code_changes);
         for layout in wanted.filter_map(|name| advise.layouts[1..].iter().find(|layout| layout.name == *name)) {
             all.push_str(&format!("\n{}", layout.variant));
-            options.push(layout.name.clone());
+            options.push(variant(&layout.name));
         }
         std::fs::write(&file, twist::without_claims(&all))?;
         let mut command = Command::new(self.coordinator);
@@ -232,8 +232,8 @@ impl Asked<'_> {
         let published = self.rivals.iter().max_by(|a, b| fast(a).total_cmp(&fast(b)));
         let change_is_code =
             published.is_some_and(|published| changes_code(&run.scenario.text, self.before, published));
-        let code = advise.advice.code_changes.iter().filter(|_| change_is_code);
-        let advised = std::iter::once(layout.clone()).chain(code.cloned());
+        let code = advise.advice.code_changes.iter().filter(|_| change_is_code).map(|name| variant(name));
+        let advised = std::iter::once(layout.clone()).chain(code);
         let best = advised.max_by(|a, b| fast(a).total_cmp(&fast(b))).unwrap_or_else(|| layout.clone());
         let noise = over(self.before, "control").map(|control| control.high.max(1.0 / control.low) - 1.0);
         let exact = Some(Interval { median: 1.0, low: 1.0, high: 1.0 });
@@ -256,7 +256,7 @@ impl Asked<'_> {
             verdict: outcome(against_published, gain(self.before, &layout), &slower_roles, noise),
             layout: advise.advice.layout.clone(),
             code_changes: advise.advice.code_changes.clone(),
-            best,
+            best: best.strip_prefix(ADVISED).unwrap_or(&best).to_owned(),
             against_published,
             noise,
             slower_roles,
@@ -264,6 +264,14 @@ impl Asked<'_> {
             twist,
         }
     }
+}
+
+/// What stands before a layout's name in the variant that runs it.
+const ADVISED: &str = "advised-";
+
+/// The variant of that layout.
+fn variant(layout: &str) -> String {
+    format!("{ADVISED}{layout}")
 }
 
 /// Whether two variants of a scenario's text differ in what its roles do.

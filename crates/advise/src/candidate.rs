@@ -55,6 +55,12 @@ impl Candidate {
         self.usage.items.iter().map(place).collect()
     }
 
+    /// The same under another name.
+    fn named(self, name: &str) -> Candidate {
+        let arm = Arm { name: name.to_owned(), variant: name.to_owned(), ..self.arm };
+        Candidate { name: name.to_owned(), arm, ..self }
+    }
+
     /// Whether the roles do the same as in the present layout.
     pub fn is_layout_only(&self) -> bool {
         !matches!(self.change, Change::Code(_))
@@ -106,16 +112,19 @@ pub fn of_variant(present: &Arm, variant: &Arm, layout: &Layout) -> Result<Optio
     let usage = plan::usage(&variant.case)?;
     let candidate = as_it_is(variant, layout, &usage);
     let what = "a variant of the scenario's own".to_owned();
-    Ok(Some(Candidate { name: variant.variant.clone(), what, change: Change::Layout, ..candidate }))
+    Ok(Some(Candidate { what, change: Change::Layout, ..candidate.named(&variant.variant) }))
 }
 
-/// Adds a candidate, or its name to that of its twin.
+/// Adds a candidate, or its name to that of its twin. One whose name another has is numbered.
 pub fn add(made: &mut Vec<Candidate>, candidate: Candidate) {
     let twin = |known: &&mut Candidate| known.offsets == candidate.offsets && known.set == candidate.set;
-    match made.iter_mut().find(twin) {
-        Some(twin) => twin.same_as.push(candidate.name),
-        None => made.push(candidate),
+    if let Some(twin) = made.iter_mut().find(twin) {
+        return twin.same_as.push(candidate.name);
     }
+    let is_taken = |name: &String| made.iter().any(|known| known.name == *name);
+    let name = candidate.name.clone();
+    let free = std::iter::once(name.clone()).chain((2..).map(|n| format!("{name}-{n}"))).find(|name| !is_taken(name));
+    made.push(candidate.named(&free.unwrap_or(name)));
 }
 
 /// The name of the layout as it stands.
@@ -383,6 +392,16 @@ loop = ["load flag"]
     }
 
     #[test]
+    fn no_two_candidates_have_one_name() {
+        let mut made = made(GUARDED);
+        let mut other = named(&made, "padded-64").clone();
+        other.offsets.insert("value".to_owned(), vec![4096]);
+        add(&mut made, other);
+        let last = made.last().unwrap();
+        assert_eq!((last.name.as_str(), last.arm.name.as_str()), ("padded-64-2", "padded-64-2"));
+    }
+
+    #[test]
     fn a_better_base_is_found() {
         let text = r#"
 placement = { offsets = { a = 48, b = 56, c = 64 } }
@@ -408,6 +427,9 @@ loop = ["bump b", "bump c"]
         let (arm, mut other) = (arm_of(GUARDED), arm_of(GUARDED));
         let layout = Layout { placed: Vec::new(), bytes: 0 };
         assert!(of_variant(&arm, &other, &layout).unwrap().is_some());
+        other.variant = "own".to_owned();
+        let own = of_variant(&arm, &other, &layout).unwrap().unwrap();
+        assert_eq!((own.name.as_str(), own.arm.name.as_str(), own.arm.variant.as_str()), ("own", "own", "own"));
         other.case.roles[0].steps.pop();
         assert!(of_variant(&arm, &other, &layout).unwrap().is_none());
     }

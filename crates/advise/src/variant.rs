@@ -3,9 +3,10 @@
 use crate::candidate::Candidate;
 use std::fmt::Write;
 
-/// The `[[variant]]` that runs this candidate, as TOML behind what the scenario has.
+/// The `[[variant]]` that runs this candidate, as TOML behind what the scenario has. It is called `advised-NAME`: the scenario
+/// may have a variant of the candidate's own name.
 pub fn toml(candidate: &Candidate) -> String {
-    let mut text = format!("[[variant]]\nname      = {:?}\nplacement = {{ offsets = {{ ", candidate.name);
+    let mut text = format!("[[variant]]\nname      = \"advised-{}\"\nplacement = {{ offsets = {{ ", candidate.name);
     let offsets: Vec<String> =
         candidate.offsets.iter().map(|(name, list)| format!("{name} = {}", offsets(list))).collect();
     text.push_str(&offsets.join(", "));

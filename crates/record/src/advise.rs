@@ -80,7 +80,7 @@ pub struct AdvisedLayout {
     pub roles: Vec<AdvisedRole>,
     /// Offset of each element, by field or lock.
     pub offsets: BTreeMap<String, Vec<u64>>,
-    /// The `[[variant]]` that runs it, to be put behind what the scenario has.
+    /// The `[[variant]]` that runs it, `advised-NAME`, to be put behind what the scenario has.
     pub variant: String,
 }
 
