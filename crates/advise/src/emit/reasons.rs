@@ -49,7 +49,15 @@ fn reason(candidate: &Candidate, rates: &Rates, lines: &BTreeMap<u64, Vec<usize>
         (false, true) => format!("written by {}.", names(&writers)),
         (false, false) => format!("written by {}, read by {}.", names(&writers), names(&readers)),
     };
-    if let Some(why) = apart(candidate, rates, lines, line) {
+    let is_read_only = |items: &Vec<usize>| {
+        items.iter().any(|&item| !rates.users(item).is_empty())
+            && items.iter().all(|&item| rates.writers(item).is_empty())
+    };
+    let leaves_copies = || {
+        let spared = !writers.is_empty() && lines.values().any(is_read_only);
+        spared.then(|| "Apart from what is only read, whose copies its writes then leave alone.".to_owned())
+    };
+    if let Some(why) = apart(candidate, rates, lines, line).or_else(leaves_copies) {
         text.push(' ');
         text.push_str(&why);
     }
