@@ -225,9 +225,10 @@ impl Asked<'_> {
         let roles: Vec<&str> =
             first.map_or(Vec::new(), |arm| arm.roles.iter().map(|role| role.role.as_str()).collect());
         let over = |base: &str, arm: &str| kept.gain_over(base, arm, &roles);
-        let name =
-            |layout: &str| if layout == advise.layouts[0].name { self.before.to_owned() } else { layout.to_owned() };
-        let layout = name(&advise.advice.layout);
+        let layout = match advise.advice.layout == advise.layouts[0].name {
+            true => self.before.to_owned(),
+            false => variant(&advise.advice.layout),
+        };
         let fast = |name: &String| over(self.before, name).map_or(1.0, |gain| gain.median);
         let published = self.rivals.iter().max_by(|a, b| fast(a).total_cmp(&fast(b)));
         let change_is_code =
