@@ -78,6 +78,8 @@ pub(crate) struct Row {
     layout_gain: Option<Interval>,
     /// The present layout against itself, as a ratio minus 1.
     noise: Option<f64>,
+    /// False where `advise` itself said that noise hid the answer.
+    conclusive: bool,
     /// Roles that the layout advised makes slower.
     slower_roles: Vec<String>,
     verdict: Outcome,
@@ -95,7 +97,7 @@ pub(crate) enum Outcome {
     Worse,
     /// The layout that was advised is slower than the present one.
     Slower,
-    /// Noise hid it.
+    /// Noise hid it: from this comparison, or from `advise`, which said so.
     Unresolved,
 }
 
@@ -254,7 +256,11 @@ impl Asked<'_> {
             change: published.cloned().unwrap_or_default(),
             advised: gain(self.before, &best),
             layout_gain: gain(self.before, &layout),
-            verdict: outcome(against_published, gain(self.before, &layout), &slower_roles, noise),
+            verdict: match outcome(against_published, gain(self.before, &layout), &slower_roles, noise) {
+                Outcome::Worse if !advise.advice.conclusive => Outcome::Unresolved,
+                outcome => outcome,
+            },
+            conclusive: advise.advice.conclusive,
             layout: advise.advice.layout.clone(),
             code_changes: advise.advice.code_changes.clone(),
             best: best.strip_prefix(ADVISED).unwrap_or(&best).to_owned(),
