@@ -5,6 +5,7 @@ pub(crate) mod clean;
 pub(crate) mod doctor;
 pub(crate) mod estimate;
 pub(crate) mod export;
+pub(crate) mod import;
 pub(crate) mod list;
 pub(crate) mod model;
 pub(crate) mod run;

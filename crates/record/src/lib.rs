@@ -5,6 +5,7 @@
 mod costs;
 mod doctor;
 mod events;
+mod import;
 mod kernel_log;
 mod memory;
 mod modelled;
@@ -17,6 +18,7 @@ mod trace;
 pub use costs::CostProbe;
 pub use doctor::{Check, CheckState, Doctor};
 pub use events::Events;
+pub use import::{Declared, Elements, Import, ImportedBase, ImportedField, ImportedHole};
 pub use kernel_log::{
     FlushReason, KernelEvent, KernelEventKind, KernelObservation, KernelTrace, StackCount, StackSummary,
 };

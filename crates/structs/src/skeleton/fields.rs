@@ -2,7 +2,7 @@
 
 use crate::layout::{Keyword, Kind, Member, Struct, path};
 use plan::CACHE_LINE_BYTES;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashMap};
 
 /// Largest `at` of a field, and most elements (scenarios/README.md, "field").
 const AT_MAX: u64 = 16_777_215;
@@ -116,7 +116,7 @@ fn entry(shared: &[Leaf<'_>], names: &mut Names, taken: &mut Taken) -> Entry {
         return note("no field, for it is larger, or lies farther behind the begin, than a scenario's fields can");
     }
     let name = names.new(&if shared.len() > 1 { format!("{}_bits", leaf.path) } else { leaf.path.clone() });
-    taken.0.push((begin, end, name.clone()));
+    taken.0.insert(begin, (end, name.clone()));
     let mut notes = vec![format!("{what}, line {}", lines(begin, end))];
     notes.extend(remarks(leaf.member, begin, end));
     Entry::Field(Field { name, word, count, offset: begin, notes })
@@ -179,9 +179,9 @@ fn word(member: &Member, begin: u64, bytes: u64) -> (&'static str, u64) {
     [8, 4, 2].into_iter().find(fits).and_then(known).unwrap_or(("u8", 1))
 }
 
-/// Names of fields, each once.
+/// Names of fields, each once, with the number that the next of that name gets.
 #[derive(Default)]
-struct Names(HashSet<String>);
+struct Names(HashMap<String, u32>);
 
 impl Names {
     /// `path` as the name of a field: small letters, digits and `_`, a letter first.
@@ -193,21 +193,23 @@ impl Names {
             name = format!("f{name}");
         }
         let mut unique = name.clone();
-        let mut number = 2_u32;
-        while !self.0.insert(unique.clone()) {
+        while self.0.contains_key(&unique) {
+            let number = self.0.entry(name.clone()).or_default();
+            *number += 1;
             unique = format!("{name}_{number}");
-            number += 1;
         }
+        self.0.insert(unique.clone(), 1);
         unique
     }
 }
 
-/// Bytes that have a field already.
+/// Bytes that have a field already: where they begin, where they end, and the field.
 #[derive(Default)]
-struct Taken(Vec<(u64, u64, String)>);
+struct Taken(BTreeMap<u64, (u64, String)>);
 
 impl Taken {
     fn over(&self, begin: u64, end: u64) -> Option<&str> {
-        self.0.iter().find(|(b, e, _)| *b < end && begin < *e).map(|(_, _, name)| name.as_str())
+        let (_, (taken_end, name)) = self.0.range(..end).next_back()?;
+        (*taken_end > begin).then_some(name)
     }
 }
