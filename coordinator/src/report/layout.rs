@@ -58,6 +58,7 @@ impl<'a> Page<'a> {
     }
 
     fn tail(&mut self) {
+        self.holes_before(u64::MAX, 1, None);
         if self.of.tail_padding() > 0 {
             self.remark(&format!("padding at the end: {} bytes", self.of.tail_padding()), 1, Tone::Caution);
         }
@@ -89,12 +90,14 @@ impl<'a> Page<'a> {
 
     /// Members of the struct, or of the one at the path `within`.
     fn members(&mut self, members: &[Member], depth: usize, within: Option<&str>) {
+        let mut members: Vec<&Member> = members.iter().collect();
+        // Rust puts members where they fit, and a base class may come before what lies in front of it.
+        members.sort_by_key(|member| (member.offset, member.bits.map(|bits| bits.offset)));
         for member in members {
             self.holes_before(member.offset, depth, within);
             self.line_mark(member.offset, depth);
             self.member(member, depth, within);
         }
-        self.holes_before(u64::MAX, depth, within);
     }
 
     fn holes_before(&mut self, offset: u64, depth: usize, within: Option<&str>) {
@@ -117,13 +120,16 @@ impl<'a> Page<'a> {
         if self.opens(member) {
             self.beside(&format!("{indent}{} {{", self.opening(member)), &place(member));
             let path = match (within, member.name.as_str()) {
+                // The holes of a base class are found with its heir's.
+                (within, _) if matches!(member.kind, Kind::Base | Kind::Variant) => within.map(str::to_owned),
                 (within, "") => within.map(str::to_owned),
                 (Some(within), name) => Some(format!("{within}.{name}")),
                 (None, name) => Some(name.to_owned()),
             };
-            // A base class's holes are found with its heir's, and so are an anonymous struct's.
-            let path = if matches!(member.kind, Kind::Base | Kind::Variant) { None } else { path };
             self.members(&member.members, depth + 1, path.as_deref());
+            if path.as_deref() != within {
+                self.holes_before(u64::MAX, depth + 1, path.as_deref());
+            }
             self.prose(&format!("}}{}", self.closing(member)), &indent, Tone::Strong);
         } else {
             self.beside(&format!("{indent}{}", self.declaration(member)), &place(member));
@@ -159,7 +165,7 @@ impl<'a> Page<'a> {
             (Kind::Nested(_), language) if language != Language::Rust && !member.name.is_empty() => {
                 format!(" {};", escaped(&member.name))
             }
-            (Kind::Nested(_), Language::Rust) => ",".to_owned(),
+            (_, Language::Rust) => ",".to_owned(),
             _ => ";".to_owned(),
         }
     }
@@ -175,7 +181,7 @@ impl<'a> Page<'a> {
                 Some(dimensions) if dimensions.starts_with('[') => format!("{} {name}{dimensions};", escaped(element)),
                 _ => format!("{of} {name};"),
             },
-            (Kind::Pointer, _) if of.contains("(*)") => format!("{};", of.replacen("(*)", &format!("(*{name})"), 1)),
+            (Kind::Pointer, _) if of.contains("*)(") => format!("{};", of.replacen("*)(", &format!("*{name})("), 1)),
             (Kind::Pointer, _) if of.ends_with('*') => format!("{of}{name};"),
             (Kind::Nested(Keyword::Struct | Keyword::Class | Keyword::Union), _) if name.is_empty() => format!("{of};"),
             _ => format!("{of} {name}{bits};"),

@@ -54,13 +54,16 @@ fn each_once(mut found: Vec<Struct>) -> Vec<Struct> {
 /// names that begin with it. Looked for among the last parts of names.
 fn names_like(wanted: &Wanted, names: &std::collections::BTreeSet<String>) -> Vec<String> {
     const MOST: usize = 3;
+    // Some template's names fill a page.
+    const NAME_MAX: usize = 100;
     let word = wanted.last();
     if word.is_empty() {
         return Vec::new();
     }
+    let names = || names.iter().filter(|name| name.len() <= NAME_MAX);
     // A slip changes a third of the letters at most: the others need not be compared.
     let similar = |name: &&String| name.len().abs_diff(word.len()) <= word.len().max(name.len()) / 3;
-    let mut near: Vec<&str> = names.iter().filter(similar).map(String::as_str).collect();
+    let mut near: Vec<&str> = names().filter(similar).map(String::as_str).collect();
     let mut like: Vec<String> = Vec::new();
     while like.len() < MOST
         && let Some(name) = plan::nearest(word, &near).map(str::to_owned)
@@ -68,7 +71,7 @@ fn names_like(wanted: &Wanted, names: &std::collections::BTreeSet<String>) -> Ve
         near.retain(|other| *other != name);
         like.push(name);
     }
-    let longer = names.iter().filter(|name| word.len() > 2 && name.to_lowercase().contains(&word.to_lowercase()));
+    let longer = names().filter(|name| word.len() > 2 && name.to_lowercase().contains(&word.to_lowercase()));
     let longer: Vec<String> = longer.filter(|name| !like.contains(name)).take(MOST - like.len()).cloned().collect();
     like.extend(longer);
     like

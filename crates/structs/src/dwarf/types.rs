@@ -70,6 +70,10 @@ impl<'s, 'a> Types<'s, 'a> {
         for _ in 0..DEPTH_MAX {
             let entry = self.entry(at)?;
             match entry.tag() {
+                _ if entry.has_attr(dw::DW_AT_signature) => match self.referred(at, &entry, dw::DW_AT_signature) {
+                    Some(next) => at = next,
+                    None => return Ok(None),
+                },
                 dw::DW_TAG_structure_type | dw::DW_TAG_class_type | dw::DW_TAG_union_type => return Ok(Some(at)),
                 tag if is_alias(tag) => match self.referred(at, &entry, dw::DW_AT_type) {
                     Some(next) => at = next,
@@ -210,9 +214,9 @@ impl<'s, 'a> Types<'s, 'a> {
                 continue;
             }
             let first = number(&entry, dw::DW_AT_lower_bound).unwrap_or(0);
-            let last = entry.attr(dw::DW_AT_upper_bound).and_then(Attribute::sdata_value);
             // An upper bound of -1 is how some compilers write an empty array.
-            let by_bound = last.and_then(|last| u64::try_from(last.checked_add(1)?).ok()?.checked_sub(first));
+            let by_bound = signed(&entry, dw::DW_AT_upper_bound)
+                .and_then(|last| u64::try_from(last + 1).ok()?.checked_sub(first));
             dimensions.push(number(&entry, dw::DW_AT_count).or(by_bound));
         }
         Ok(dimensions)
@@ -226,7 +230,7 @@ impl<'s, 'a> Types<'s, 'a> {
             None => {}
         }
         let entry = self.entry(at)?;
-        if entry.has_attr(dw::DW_AT_declaration) {
+        if entry.has_attr(dw::DW_AT_declaration) || entry.has_attr(dw::DW_AT_signature) {
             return self.defined_elsewhere(at, &entry, name, depth);
         }
         self.made.borrow_mut().insert(at, None);
@@ -288,6 +292,14 @@ fn scalar(bytes: u64, align: u64) -> Shape {
 
 fn number(entry: &Entry<'_>, name: DwAt) -> Option<u64> {
     entry.attr(name).and_then(Attribute::udata_value)
+}
+
+/// A number that may be below 0, which a form of its own tells; a byte of 199 is not -57.
+fn signed(entry: &Entry<'_>, name: DwAt) -> Option<i128> {
+    match entry.attr(name)?.value() {
+        AttributeValue::Sdata(value) => Some(i128::from(value)),
+        value => value.udata_value().map(i128::from),
+    }
 }
 
 /// Types that stand for another.

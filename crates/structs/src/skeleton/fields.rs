@@ -8,6 +8,9 @@ use std::collections::{BTreeMap, HashMap};
 const AT_MAX: u64 = 16_777_215;
 const COUNT_MAX: u64 = 65_536;
 
+/// Most fields of a scenario.
+const FIELDS_MAX: usize = 256;
+
 /// What stands in a skeleton, in the order of offsets.
 pub(super) enum Entry {
     /// A field.
@@ -51,9 +54,16 @@ struct Leaf<'a> {
     end: u64,
 }
 
+/// The fields of a struct; of nested ones too, where they are not too many together.
 pub(super) fn fields(of: &Struct) -> Vec<Entry> {
+    let all = placed(of, true);
+    let many = all.iter().filter(|entry| entry.field().is_some()).count() > FIELDS_MAX;
+    if many { placed(of, false) } else { all }
+}
+
+fn placed(of: &Struct, nested: bool) -> Vec<Entry> {
     let mut leaves = Vec::new();
-    collect(&of.members, of.keyword == Keyword::Union, "", &mut leaves);
+    collect(&of.members, (of.keyword == Keyword::Union, nested), "", &mut leaves);
     let mut names = Names::default();
     let mut taken = Taken::default();
     let mut entries = Vec::new();
@@ -67,7 +77,22 @@ pub(super) fn fields(of: &Struct) -> Vec<Entry> {
         entries.push(entry(&shared, &mut names, &mut taken));
     }
     entries.sort_by_key(Entry::offset);
+    if !nested {
+        leave_out(&mut entries);
+    }
     entries
+}
+
+/// Notes in place of fields beyond the most that a scenario has.
+fn leave_out(entries: &mut [Entry]) {
+    let fields = entries.iter_mut().filter(|entry| entry.field().is_some());
+    for entry in fields.skip(FIELDS_MAX) {
+        if let Entry::Field(field) = entry {
+            let what = field.notes.first().cloned().unwrap_or_default();
+            let text = format!("{what}: left out, for a scenario has at most {FIELDS_MAX} fields");
+            *entry = Entry::Note { offset: field.offset, text };
+        }
+    }
 }
 
 fn joins(shared: &[Leaf<'_>], next: &Leaf<'_>) -> bool {
@@ -76,7 +101,12 @@ fn joins(shared: &[Leaf<'_>], next: &Leaf<'_>) -> bool {
 }
 
 /// Members without members. Of a union the largest comes first, which then has the bytes.
-fn collect<'a>(members: &'a [Member], overlapping: bool, within: &str, leaves: &mut Vec<Leaf<'a>>) {
+fn collect<'a>(
+    members: &'a [Member],
+    (overlapping, nested): (bool, bool),
+    within: &str,
+    leaves: &mut Vec<Leaf<'a>>,
+) {
     let mut ordered: Vec<&Member> = members.iter().collect();
     if overlapping {
         ordered.sort_by_key(|member| std::cmp::Reverse(member.bytes));
@@ -85,13 +115,14 @@ fn collect<'a>(members: &'a [Member], overlapping: bool, within: &str, leaves: &
         // A base class's members are its heir's.
         let own = if member.kind == Kind::Base { "" } else { &member.name };
         let path = path(within, own);
-        if member.members.is_empty() {
+        let whole = !nested && !member.name.is_empty() && matches!(member.kind, Kind::Nested(_));
+        if member.members.is_empty() || whole {
             let (first, behind) = member.used_bits();
             let byte = |bits: u128| u64::try_from(bits).unwrap_or(u64::MAX);
             let path = if path.is_empty() { member.type_name.clone() } else { path };
             leaves.push(Leaf { path, member, begin: byte(first / 8), end: byte(behind.div_ceil(8)) });
         } else {
-            collect(&member.members, member.kind == Kind::Nested(Keyword::Union), &path, leaves);
+            collect(&member.members, (member.kind == Kind::Nested(Keyword::Union), nested), &path, leaves);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The members of a struct: its fields, what it inherits, and the variants of an enum of Rust.
 
-use super::{Entry, Types, number};
+use super::{Entry, Types, number, signed};
 use crate::dwarf::spaces::{At, Slice};
 use crate::error::Error;
 use crate::layout::{Kind, Member, VirtualBase};
@@ -149,10 +149,10 @@ fn first_bit(entry: &Entry<'_>, offset: u64, type_bytes: u64, count: u64, big: b
         return Some(first);
     }
     let start = i128::from(offset) * 8;
-    let Some(from_high) = entry.attr(dw::DW_AT_bit_offset).and_then(Attribute::sdata_value) else {
+    let Some(from_high) = signed(entry, dw::DW_AT_bit_offset) else {
         return u64::try_from(start).ok();
     };
     let word_bits = i128::from(number(entry, dw::DW_AT_byte_size).unwrap_or(type_bytes)) * 8;
-    let from_low = if big { i128::from(from_high) } else { word_bits - i128::from(from_high) - i128::from(count) };
+    let from_low = if big { from_high } else { word_bits - from_high - i128::from(count) };
     u64::try_from(start + from_low).ok()
 }

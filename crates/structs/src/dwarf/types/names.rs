@@ -19,6 +19,10 @@ impl<'a> Types<'_, 'a> {
         let own = self.text(at, &entry, dw::DW_AT_name)?;
         let inner = |depth| self.name(self.referred(at, &entry, dw::DW_AT_type), depth + 1);
         let name = match entry.tag() {
+            // A type in a unit of its own is named there.
+            _ if own.is_none() && entry.has_attr(dw::DW_AT_signature) => {
+                self.name(self.referred(at, &entry, dw::DW_AT_signature), depth + 1)?
+            }
             dw::DW_TAG_structure_type => tagged("struct", own, language),
             dw::DW_TAG_class_type => tagged("class", own, language),
             dw::DW_TAG_union_type => tagged("union", own, language),
@@ -29,10 +33,7 @@ impl<'a> Types<'_, 'a> {
             dw::DW_TAG_pointer_type => self.pointer_name(at, &entry, depth)?,
             dw::DW_TAG_reference_type => format!("{} &", inner(depth)?),
             dw::DW_TAG_rvalue_reference_type => format!("{} &&", inner(depth)?),
-            dw::DW_TAG_ptr_to_member_type => {
-                let of = self.name(self.referred(at, &entry, dw::DW_AT_containing_type), depth + 1)?;
-                format!("{} {of}::*", inner(depth)?)
-            }
+            dw::DW_TAG_ptr_to_member_type => self.member_pointer_name(at, &entry, depth)?,
             dw::DW_TAG_const_type => qualified("const", &inner(depth)?),
             dw::DW_TAG_volatile_type => qualified("volatile", &inner(depth)?),
             dw::DW_TAG_restrict_type => qualified("restrict", &inner(depth)?),
@@ -57,6 +58,17 @@ impl<'a> Types<'_, 'a> {
         Ok(if to.ends_with('*') { format!("{to}*") } else { format!("{to} *") })
     }
 
+    fn member_pointer_name(&self, at: At, entry: &Entry<'a>, depth: usize) -> Result<String, Error> {
+        let of = self.name(self.referred(at, entry, dw::DW_AT_containing_type), depth + 1)?;
+        let to = self.referred(at, entry, dw::DW_AT_type);
+        if let Some(to) = to
+            && self.entry(to)?.tag() == dw::DW_TAG_subroutine_type
+        {
+            return self.function_name(to, &format!("({of}::*)"), depth);
+        }
+        Ok(format!("{} {of}::*", self.name(to, depth + 1)?))
+    }
+
     /// A function's type with `middle` where its name would stand.
     fn function_name(&self, at: At, middle: &str, depth: usize) -> Result<String, Error> {
         let parsed = self.unit(at)?;
@@ -72,7 +84,8 @@ impl<'a> Types<'_, 'a> {
                 continue;
             }
             match entry.tag() {
-                dw::DW_TAG_formal_parameter => {
+                // The object that a member function is called on is no parameter to the eye.
+                dw::DW_TAG_formal_parameter if !entry.has_attr(dw::DW_AT_artificial) => {
                     taken.push(self.name(self.referred(at, &entry, dw::DW_AT_type), depth + 1)?);
                 }
                 dw::DW_TAG_unspecified_parameters => taken.push("...".to_owned()),
