@@ -1,5 +1,5 @@
-// Twenty structs whose layouts are read out of the program that this makes, by `import` and by pahole. Neither _Atomic
-// members nor pointers to members of classes are among them: pahole 1.24 gives those no size.
+// Structs whose layouts are read out of the program that this makes, twenty of them by `import` and by pahole, too.
+// pahole 1.24 gives `_Atomic` members no size, and puts a packed bit-field in a word that it reaches out of.
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,17 +23,19 @@ struct pointers { const char *a; char *const b; volatile int *c; struct pointers
 struct locks { pthread_mutex_t a; pthread_rwlock_t b; pthread_cond_t c; pthread_spinlock_t d; };
 struct linked { struct linked *next, *previous; unsigned long key; };
 struct long_one { char a[100]; uint64_t b; char c[200]; uint32_t d; uint64_t e[20]; };
+struct server { pthread_mutex_t lock; uint64_t requests; uint32_t errors[4]; struct linked clients; bool stopping; };
 struct packed_bits { char a; unsigned b : 12; unsigned c : 20; short d; } __attribute__((packed));
 struct deep { struct { struct { struct { char a; long b; } c; char d; } e; char f; } g; char h; };
 struct vectors { int a __attribute__((vector_size(16))); char b; float c __attribute__((vector_size(32))); };
 struct ring { _Alignas(64) uint64_t head; uint64_t cached_tail; _Alignas(64) uint64_t tail; uint64_t cached_head;
               _Alignas(64) uint32_t size; void *slots; };
+struct atomic { _Atomic int a; _Alignas(64) _Atomic long b; };
 union word { uint64_t whole; uint32_t halves[2]; char bytes[12]; };
 
 #define KEEP(name) struct name keep_##name
 KEEP(numbers); KEEP(two_lines); KEEP(straddling); KEEP(one_hole); KEEP(aligned_member); KEEP(arrays); KEEP(bits);
 KEEP(bits_between); KEEP(nested); KEEP(anonymous); KEEP(functions); KEEP(locks); KEEP(linked); KEEP(long_one);
-KEEP(packed_bits); KEEP(deep); KEEP(vectors); KEEP(ring);
+KEEP(packed_bits); KEEP(server); KEEP(atomic); KEEP(deep); KEEP(vectors); KEEP(ring);
 struct flexible *keep_flexible;
 struct pointers *keep_pointers;
 union word keep_word;
