@@ -48,7 +48,7 @@ fn tool(command: &str, arguments: &[&str], folder: &Path) -> Option<()> {
     }
 }
 
-/// `atomic` of `structs.c`, which no case of debug information may change.
+/// `ring` of `structs.c`, which no case of debug information may change.
 fn assert_is_ring(import: &Import) {
     let of = |name: &str| import.fields.iter().find(|field| field.name == name).unwrap();
     let offsets = ["head", "cached_tail", "tail", "cached_head", "size", "slots"].map(|name| of(name).offset);
@@ -69,7 +69,7 @@ fn a_layout_is_shown_with_its_lines_holes_and_straddling_members() {
         assert!(shown.contains(part), "{part}: {shown}");
     }
     let shown = stdout(&import(&[program, "--struct", "struct anonymous"]));
-    for part in ["union {", "struct {", "} h;", "hole: 7 bytes from 25 on", "} h;"] {
+    for part in ["union {", "struct {", "} h;", "hole: 7 bytes from 17 on", "} h;"] {
         assert!(shown.contains(part), "{part}: {shown}");
     }
     let nested = stdout(&import(&[program, "--struct", "nested"]));
@@ -156,7 +156,7 @@ fn the_same_is_read_wherever_the_debug_information_lies() {
             let Some(program) = c(folder.path(), &[version, kind]) else { return };
             assert_is_ring(&imported(&program, "ring"));
             let declared = imported(&program, "ring").declared.unwrap();
-            assert!(declared.file.ends_with("structs.c") && declared.line > 30, "{version} {kind}: {declared:?}");
+            assert!(declared.file.ends_with("structs.c") && declared.line > 20, "{version} {kind}: {declared:?}");
         }
     }
 }
@@ -262,6 +262,7 @@ fn numbers(fields: &[ImportedField], found: &mut BTreeMap<u64, u64>) {
             "scalar" | "pointer" if field.bit_count.is_none() && field.bytes.is_power_of_two() && field.bytes <= 8 => {
                 found.insert(field.offset, field.bytes);
             }
+            // Of those that overlap one has the bytes.
             "struct" | "class" | "base" => numbers(&field.fields, found),
             _ => {}
         }
@@ -300,7 +301,9 @@ fn assert_offsets(file: &Path, import: &Import) {
     let run: ModelRun = serde_json::from_str(&stdout(&model)).unwrap_or_else(|_| panic!("{}", stderr(&model)));
     let placed: BTreeMap<u64, u64> = run.arms[0].layout.iter().map(|row| (row.offset, row.bytes)).collect();
     let mut wanted = BTreeMap::new();
-    numbers(&import.fields, &mut wanted);
+    if import.keyword != "union" {
+        numbers(&import.fields, &mut wanted);
+    }
     for (offset, bytes) in wanted {
         assert_eq!(placed.get(&offset), Some(&bytes), "{} at {offset}: {placed:?}", import.name);
     }
@@ -321,13 +324,14 @@ fn a_scenario_says_of_each_member_what_to_know_of_it() {
         std::fs::read_to_string(file).unwrap()
     };
     let text = written("straddling");
-    for part in ["# ---- line 1 ----", "It straddles lines", "not aligned", "# Declared at", "[[role]]", "packed"] {
-        assert!(text.contains(part) || part == "packed", "{part}: {text}");
+    for part in ["# ---- line 1 ----", "It straddles lines", "not aligned", "# Declared at", "[[role]]"] {
+        assert!(text.contains(part), "{part}: {text}");
     }
     let text = written("bits");
     assert!(text.contains("unsigned int a:3, unsigned int b:7, unsigned int c:22"), "{text}");
     let text = written("server");
-    assert!(text.contains("# A hole:") && text.contains("[field.lock_data_owner]") && text.contains("[field.errors]"), "{text}");
+    assert!(text.contains("`lock` is a lock, it seems") && text.contains("[field.lock_data_owner]") && text.contains("[field.errors]"), "{text}");
+    assert!(written("one_hole").contains("# A hole: 7 bytes from 1 on."));
     let text = written("word");
     assert!(text.contains("shares its bytes"), "{text}");
 }
@@ -376,7 +380,12 @@ fn files_that_are_no_programs_are_refused_with_what_they_are() {
     assert!(told(b"\x7fELF").contains("damaged or cut short"));
     assert!(refused(&[at.to_str().unwrap(), "--struct", "ring"]).contains("it is a folder"));
     assert!(refused(&[at.join("none").to_str().unwrap(), "--struct", "ring"]).contains("No such file"));
-    assert!(refused(&["--btf", at.join("file").to_str().unwrap(), "--struct", "ring"]).contains("no BTF") || true);
+    let btf = |content: &[u8]| {
+        std::fs::write(at.join("file"), content).unwrap();
+        refused(&["--btf", at.join("file").to_str().unwrap(), "--struct", "ring"])
+    };
+    assert!(btf(b"hello").contains("holds no BTF: it begins with"));
+    assert!(btf(b"\x9f\xeb\x01\0").contains("damaged or cut short"));
 }
 
 #[test]

@@ -213,11 +213,6 @@ impl Member {
     fn is_open(&self) -> bool {
         matches!(self.kind, Kind::Variant | Kind::Base)
     }
-
-    /// Whether its own members follow each other, so that there can be holes between them.
-    fn is_sequence(&self) -> bool {
-        matches!(self.kind, Kind::Nested(Keyword::Struct | Keyword::Class) | Kind::Base)
-    }
 }
 
 impl Struct {
@@ -231,7 +226,10 @@ impl Struct {
     pub fn holes(&self) -> Vec<Hole> {
         let mut holes = Vec::new();
         if self.keyword != Keyword::Union {
-            between(&self.members, 0, None, &mut holes);
+            between(&self.members, 0, "", &mut holes);
+        }
+        if matches!(self.keyword, Keyword::Struct | Keyword::Class) {
+            inside(&self.members, "", &mut holes);
         }
         holes.sort_by_key(|hole| hole.offset);
         holes
@@ -284,34 +282,37 @@ fn uses(members: &[Member], used: &mut Vec<(u128, u128)>) {
     }
 }
 
-fn between(members: &[Member], start: u64, within: Option<&str>, holes: &mut Vec<Hole>) {
+/// The bytes from `start` on between members, that none of them uses.
+fn between(members: &[Member], start: u64, within: &str, holes: &mut Vec<Hole>) {
     let mut used = Vec::new();
     uses(members, &mut used);
+    used.retain(|(first, behind)| behind > first);
     used.sort_unstable();
     let mut end = u128::from(start) * 8;
     for (first, behind) in used {
-        let (free, taken) = (end.div_ceil(8), first / 8);
-        if let (Ok(offset), Ok(taken)) = (u64::try_from(free), u64::try_from(taken))
+        if let (Ok(offset), Ok(taken)) = (u64::try_from(end.div_ceil(8)), u64::try_from(first / 8))
             && taken > offset
-            && behind > first
         {
-            holes.push(Hole { offset, bytes: taken - offset, within: within.filter(|w| !w.is_empty()).map(str::to_owned) });
+            let within = (!within.is_empty()).then(|| within.to_owned());
+            holes.push(Hole { offset, bytes: taken - offset, within });
         }
-        if behind > first {
-            end = end.max(behind);
-        }
+        end = end.max(behind);
     }
-    inside(members, within.unwrap_or_default(), holes);
 }
 
-/// The holes inside members. A base class is open, so that those between its members are found with its heir's.
+/// The holes inside members that are structs. Not inside those of a union or an enum: another may use the bytes.
 fn inside(members: &[Member], within: &str, holes: &mut Vec<Hole>) {
     for member in members {
         let path = path(within, &member.name);
-        if member.is_sequence() && !member.is_open() {
-            between(&member.members, member.offset, Some(&path), holes);
-        } else {
-            inside(&member.members, &path, holes);
+        match member.kind {
+            Kind::Nested(Keyword::Union | Keyword::Enum) => between(&member.members, member.offset, &path, holes),
+            Kind::Nested(Keyword::Struct | Keyword::Class) => {
+                between(&member.members, member.offset, &path, holes);
+                inside(&member.members, &path, holes);
+            }
+            // The bytes between its members are its heir's.
+            Kind::Base => inside(&member.members, within, holes),
+            _ => {}
         }
     }
 }

@@ -166,7 +166,7 @@ mod tests {
         assert_eq!(bit_field(3, 5, 4), (0, 4, Bits { offset: 3, count: 5 }));
         assert_eq!(bit_field(37, 5, 4), (4, 4, Bits { offset: 5, count: 5 }));
         assert_eq!(bit_field(30, 5, 4), (3, 2, Bits { offset: 6, count: 5 }));
-        assert_eq!(bit_field(u64::MAX, u64::MAX, u64::MAX).2.offset, 7);
+        assert_eq!(bit_field(u64::MAX, u64::MAX, 8).2.offset, 7);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::layout::{Keyword, Kind, Member, Struct, path};
 use plan::CACHE_LINE_BYTES;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Largest `at` of a field, and most elements (scenarios/README.md, "field").
 const AT_MAX: u64 = 16_777_215;
@@ -52,6 +52,8 @@ struct Leaf<'a> {
     member: &'a Member,
     begin: u64,
     end: u64,
+    /// The path of the lock that it is a part of, by the name of its type.
+    lock: Option<String>,
 }
 
 /// The fields of a struct; of nested ones too, where they are not too many together.
@@ -63,7 +65,8 @@ pub(super) fn fields(of: &Struct) -> Vec<Entry> {
 
 fn placed(of: &Struct, nested: bool) -> Vec<Entry> {
     let mut leaves = Vec::new();
-    collect(&of.members, (of.keyword == Keyword::Union, nested), "", &mut leaves);
+    let from = Level { overlapping: of.keyword == Keyword::Union, nested, lock: None };
+    collect(&of.members, &from, "", &mut leaves);
     let mut names = Names::default();
     let mut taken = Taken::default();
     let mut entries = Vec::new();
@@ -88,7 +91,7 @@ fn leave_out(entries: &mut [Entry]) {
     let fields = entries.iter_mut().filter(|entry| entry.field().is_some());
     for entry in fields.skip(FIELDS_MAX) {
         if let Entry::Field(field) = entry {
-            let what = field.notes.first().cloned().unwrap_or_default();
+            let what = field.notes.last().cloned().unwrap_or_default();
             let text = format!("{what}: left out, for a scenario has at most {FIELDS_MAX} fields");
             *entry = Entry::Note { offset: field.offset, text };
         }
@@ -100,29 +103,39 @@ fn joins(shared: &[Leaf<'_>], next: &Leaf<'_>) -> bool {
     last.member.bits.is_some() && next.member.bits.is_some() && next.begin < last.end && next.begin >= shared[0].begin
 }
 
+/// What is known of the members at one level.
+struct Level {
+    overlapping: bool,
+    /// Whether members of nested structs are fields, and not the structs as a whole.
+    nested: bool,
+    lock: Option<String>,
+}
+
+fn is_lock(member: &Member) -> bool {
+    let of = member.type_name.to_lowercase();
+    ["mutex", "spinlock", "rwlock", "semaphore"].iter().any(|word| of.contains(word)) && !of.contains('*')
+}
+
 /// Members without members. Of a union the largest comes first, which then has the bytes.
-fn collect<'a>(
-    members: &'a [Member],
-    (overlapping, nested): (bool, bool),
-    within: &str,
-    leaves: &mut Vec<Leaf<'a>>,
-) {
+fn collect<'a>(members: &'a [Member], level: &Level, within: &str, leaves: &mut Vec<Leaf<'a>>) {
     let mut ordered: Vec<&Member> = members.iter().collect();
-    if overlapping {
+    if level.overlapping {
         ordered.sort_by_key(|member| std::cmp::Reverse(member.bytes));
     }
     for member in ordered {
         // A base class's members are its heir's.
         let own = if member.kind == Kind::Base { "" } else { &member.name };
         let path = path(within, own);
-        let whole = !nested && !member.name.is_empty() && matches!(member.kind, Kind::Nested(_));
+        let lock = level.lock.clone().or_else(|| is_lock(member).then(|| path.clone()));
+        let whole = !level.nested && !member.name.is_empty() && matches!(member.kind, Kind::Nested(_));
         if member.members.is_empty() || whole {
             let (first, behind) = member.used_bits();
             let byte = |bits: u128| u64::try_from(bits).unwrap_or(u64::MAX);
             let path = if path.is_empty() { member.type_name.clone() } else { path };
-            leaves.push(Leaf { path, member, begin: byte(first / 8), end: byte(behind.div_ceil(8)) });
+            leaves.push(Leaf { path, member, begin: byte(first / 8), end: byte(behind.div_ceil(8)), lock });
         } else {
-            collect(&member.members, (member.kind == Kind::Nested(Keyword::Union), nested), &path, leaves);
+            let overlapping = member.kind == Kind::Nested(Keyword::Union);
+            collect(&member.members, &Level { overlapping, nested: level.nested, lock }, &path, leaves);
         }
     }
 }
@@ -148,7 +161,14 @@ fn entry(shared: &[Leaf<'_>], names: &mut Names, taken: &mut Taken) -> Entry {
     }
     let name = names.new(&if shared.len() > 1 { format!("{}_bits", leaf.path) } else { leaf.path.clone() });
     taken.0.insert(begin, (end, name.clone()));
-    let mut notes = vec![format!("{what}, line {}", lines(begin, end))];
+    let mut notes = Vec::new();
+    if let Some(lock) = leaf.lock.as_ref().filter(|lock| names.1.insert((*lock).clone())) {
+        notes.push(format!(
+            "`{lock}` is a lock, it seems. The lab's own locks take 64 bytes; here it is the words that it is made of, of which"
+        ));
+        notes.push("an acquisition writes the first: `cas` it, and `store` to release.".to_owned());
+    }
+    notes.push(format!("{what}, line {}", lines(begin, end)));
     notes.extend(remarks(leaf.member, begin, end));
     Entry::Field(Field { name, word, count, offset: begin, notes })
 }
@@ -179,10 +199,6 @@ fn remarks(member: &Member, begin: u64, end: u64) -> Vec<String> {
     if member.align > 1 && begin % member.align != 0 && member.bits.is_none() {
         notes.push("It is not aligned, so that only plain steps (load, store, bump) can use it.".to_owned());
     }
-    let kind = member.type_name.to_lowercase();
-    if ["mutex", "spinlock", "rwlock", "semaphore", "futex"].iter().any(|word| kind.contains(word)) {
-        notes.push("A lock, it seems. The lab's own locks take 64 bytes; here it is the words that an acquisition writes.".to_owned());
-    }
     notes
 }
 
@@ -210,9 +226,9 @@ fn word(member: &Member, begin: u64, bytes: u64) -> (&'static str, u64) {
     [8, 4, 2].into_iter().find(fits).and_then(known).unwrap_or(("u8", 1))
 }
 
-/// Names of fields, each once, with the number that the next of that name gets.
+/// Names of fields, each once, with the number that the next of that name gets; and the locks that were told of.
 #[derive(Default)]
-struct Names(HashMap<String, u32>);
+struct Names(HashMap<String, u32>, HashSet<String>);
 
 impl Names {
     /// `path` as the name of a field: small letters, digits and `_`, a letter first.
