@@ -88,7 +88,8 @@ fn no_line_is_wider_than_the_screen() {
             command.env("COLUMNS", width).arg("import").arg(&program).args(["--expand", "--struct", name]);
             let output = command.output().unwrap();
             assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-            let wide = stdout(&output).lines().find(|line| line.chars().count() > width.parse().unwrap()).map(str::to_owned);
+            let wide =
+                stdout(&output).lines().find(|line| line.chars().count() > width.parse().unwrap()).map(str::to_owned);
             assert_eq!(wide, None, "{name} in {width} columns");
         }
     }
@@ -159,6 +160,9 @@ fn the_same_is_read_wherever_the_debug_information_lies() {
             assert!(declared.file.ends_with("structs.c") && declared.line > 20, "{version} {kind}: {declared:?}");
         }
     }
+    let Some(program) = c(folder.path(), &["-g"]) else { return };
+    let Some(()) = tool("objcopy", &["--compress-debug-sections=zstd", "program"], folder.path()) else { return };
+    assert_is_ring(&imported(&program, "ring"));
 }
 
 #[test]
@@ -167,7 +171,8 @@ fn bit_fields_are_the_same_in_every_version_of_dwarf() {
     let mut seen: Option<Vec<ImportedField>> = None;
     for version in ["-gdwarf-5", "-gdwarf-4", "-gdwarf-3", "-gdwarf-2"] {
         let Some(program) = c(folder.path(), &[version, "-gstrict-dwarf"]) else { return };
-        let fields = ["bits", "bits_between", "packed_bits"].into_iter().flat_map(|name| imported(&program, name).fields);
+        let fields =
+            ["bits", "bits_between", "packed_bits"].into_iter().flat_map(|name| imported(&program, name).fields);
         let fields: Vec<ImportedField> = fields.collect();
         assert!(seen.as_ref().is_none_or(|seen| *seen == fields), "{version}: {fields:#?}");
         seen = Some(fields);
@@ -182,8 +187,11 @@ fn debug_information_is_found_where_packagers_put_it() {
     std::fs::create_dir(at.join(".debug")).unwrap();
     let moved = at.join(".debug/program.debug");
     let moved = moved.to_str().unwrap();
-    let steps: [&[&str]; 3] =
-        [&["--only-keep-debug", "program", moved], &["--strip-debug", "program"], &["--add-gnu-debuglink", moved, "program"]];
+    let steps: [&[&str]; 3] = [
+        &["--only-keep-debug", "program", moved],
+        &["--strip-debug", "program"],
+        &["--add-gnu-debuglink", moved, "program"],
+    ];
     for arguments in steps {
         let Some(()) = tool("objcopy", arguments, at) else { return };
     }
@@ -248,7 +256,8 @@ fn btf_says_the_same_as_dwarf() {
         let btf: Import = serde_json::from_str(&stdout(&output)).unwrap();
         let dwarf = imported(Path::new(program), name);
         let brief = |import: &Import| {
-            let field = |f: &ImportedField| (f.name.clone(), f.offset, f.bytes, f.bit_offset, f.bit_count, f.kind.clone());
+            let field =
+                |f: &ImportedField| (f.name.clone(), f.offset, f.bytes, f.bit_offset, f.bit_count, f.kind.clone());
             (import.bytes, import.fields.iter().map(field).collect::<Vec<_>>(), import.holes.clone())
         };
         assert_eq!(brief(&btf), brief(&dwarf), "{name}");
@@ -275,9 +284,35 @@ fn a_written_scenario_is_sound_and_has_each_member_at_its_offset() {
     let at = folder.path();
     let rust = ["-g", "--edition=2024", "-Adead_code"];
     let sources: [(&str, &[&str], &str, &[&str]); 3] = [
-        ("gcc", &["-g"], "structs.c", &["numbers", "straddling", "arrays", "flexible", "bits", "bits_between", "anonymous", "functions", "locks", "packed_bits", "deep", "vectors", "ring", "server", "word"]),
+        (
+            "gcc",
+            &["-g"],
+            "structs.c",
+            &[
+                "numbers",
+                "straddling",
+                "arrays",
+                "flexible",
+                "bits",
+                "bits_between",
+                "anonymous",
+                "functions",
+                "locks",
+                "packed_bits",
+                "deep",
+                "vectors",
+                "ring",
+                "server",
+                "word",
+            ],
+        ),
         ("g++", &["-g"], "classes.cpp", &["Diamond", "Tail", "Library", "lab::Slots<char, 3>", "lab::Bits"]),
-        ("rustc", &rust, "structs.rs", &["structs::Shape", "structs::Maybe", "structs::Packed", "structs::Arrays", "structs::Nested"]),
+        (
+            "rustc",
+            &rust,
+            "structs.rs",
+            &["structs::Shape", "structs::Maybe", "structs::Packed", "structs::Arrays", "structs::Nested"],
+        ),
     ];
     for (compiler, arguments, source, names) in sources {
         let Some(program) = compile(compiler, arguments, source, at, "program") else { return };
@@ -330,7 +365,12 @@ fn a_scenario_says_of_each_member_what_to_know_of_it() {
     let text = written("bits");
     assert!(text.contains("unsigned int a:3, unsigned int b:7, unsigned int c:22"), "{text}");
     let text = written("server");
-    assert!(text.contains("`lock` is a lock, it seems") && text.contains("[field.lock_data_owner]") && text.contains("[field.errors]"), "{text}");
+    assert!(
+        text.contains("`lock` is a lock, it seems")
+            && text.contains("[field.lock_data_owner]")
+            && text.contains("[field.errors]"),
+        "{text}"
+    );
     assert!(written("one_hole").contains("# A hole: 7 bytes from 1 on."));
     let text = written("word");
     assert!(text.contains("shares its bytes"), "{text}");
@@ -360,7 +400,10 @@ fn what_is_not_there_is_named_with_what_is() {
     let told = refused(&[program, "--struct", "RING"]);
     assert!(told.contains("did you mean `ring`"), "{told}");
     let told = refused(&[program, "--struct", "no_such_thing_at_all"]);
-    assert!(told.contains("no struct, class, union or enum `no_such_thing_at_all`") && told.contains("such as"), "{told}");
+    assert!(
+        told.contains("no struct, class, union or enum `no_such_thing_at_all`") && told.contains("such as"),
+        "{told}"
+    );
     let told = refused(&["--btf", program, "--struct", "ring"]);
     assert!(told.contains("holds no BTF") && told.contains("vmlinux"), "{told}");
 }
@@ -416,7 +459,9 @@ fn one_of_several_types_of_a_name_is_chosen_by_place_or_number() {
     let program = at.join("program");
     let program = program.to_str().unwrap();
     let told = refused(&[program, "--struct", "twin"]);
-    for part in ["the name of 2 types", "1  struct twin: 8 bytes", "2  struct twin: 16 bytes", "two.c:1", "--at", "--nth"] {
+    for part in
+        ["the name of 2 types", "1  struct twin: 8 bytes", "2  struct twin: 16 bytes", "two.c:1", "--at", "--nth"]
+    {
         assert!(told.contains(part), "{part}: {told}");
     }
     let bytes = |choice: &[&str]| {
@@ -434,7 +479,8 @@ fn one_of_several_types_of_a_name_is_chosen_by_place_or_number() {
 fn a_struct_that_is_only_declared_is_told_from_one_that_is_not_there() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
-    let source = "struct hidden;\nstruct shown { struct hidden *to; };\nstruct shown shown;\nint main(void) { return 0; }\n";
+    let source =
+        "struct hidden;\nstruct shown { struct hidden *to; };\nstruct shown shown;\nint main(void) { return 0; }\n";
     std::fs::write(at.join("program.c"), source).unwrap();
     let Some(()) = tool("gcc", &["-g", "program.c", "-o", "program"], at) else { return };
     let told = refused(&[at.join("program").to_str().unwrap(), "--struct", "hidden"]);

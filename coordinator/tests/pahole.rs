@@ -34,7 +34,9 @@ fn by_name(printed: &str) -> BTreeMap<String, Vec<&str>> {
     let mut lines = printed.lines();
     while let Some(line) = lines.next() {
         let head = ["struct ", "class ", "union "].iter().find_map(|keyword| line.strip_prefix(keyword));
-        let Some(name) = head.and_then(|rest| rest.split(" {").next()).filter(|_| line.ends_with('{')) else { continue };
+        let Some(name) = head.and_then(|rest| rest.split(" {").next()).filter(|_| line.ends_with('{')) else {
+            continue;
+        };
         let name = name.split(" : ").next().unwrap_or(name).to_owned();
         structs.entry(name).or_insert_with(|| lines.by_ref().take_while(|line| !line.starts_with('}')).collect());
     }
@@ -131,7 +133,8 @@ fn assert_agrees(name: &str, ours: &Import, printed: &[&str]) {
     own_rows(&ours.fields, &mut own);
     own.sort();
     assert_eq!(own, rows(printed), "{name}:\n{}", printed.join("\n"));
-    let size: Option<u64> = printed.iter().find_map(|line| line.trim().strip_prefix("/* size: ")?.split(',').next()?.parse().ok());
+    let size: Option<u64> =
+        printed.iter().find_map(|line| line.trim().strip_prefix("/* size: ")?.split(',').next()?.parse().ok());
     if let Some(size) = size {
         assert_eq!(ours.bytes, size, "{name}");
     }
@@ -185,8 +188,26 @@ fn the_kernels_structs_agree() {
 }
 
 const C_STRUCTS: [&str; 20] = [
-    "numbers", "two_lines", "straddling", "one_hole", "aligned_member", "arrays", "flexible", "bits", "bits_between",
-    "nested", "anonymous", "functions", "pointers", "locks", "linked", "long_one", "server", "deep", "vectors", "ring",
+    "numbers",
+    "two_lines",
+    "straddling",
+    "one_hole",
+    "aligned_member",
+    "arrays",
+    "flexible",
+    "bits",
+    "bits_between",
+    "nested",
+    "anonymous",
+    "functions",
+    "pointers",
+    "locks",
+    "linked",
+    "long_one",
+    "server",
+    "deep",
+    "vectors",
+    "ring",
 ];
 
 #[test]
@@ -223,7 +244,16 @@ fn structs_of_rust_agree() {
     let arguments = ["-g", "--edition=2024", "-Adead_code"];
     let Some(program) = compile("rustc", &arguments, "structs.rs", folder.path(), "program") else { return };
     let names = [
-        "Reordered", "Declared", "Aligned", "Packed", "Tuple", "Generic<u8>", "Arrays", "References", "Nested", "Maybe",
+        "Reordered",
+        "Declared",
+        "Aligned",
+        "Packed",
+        "Tuple",
+        "Generic<u8>",
+        "Arrays",
+        "References",
+        "Nested",
+        "Maybe",
     ];
     let qualified: Vec<String> = names.iter().map(|name| format!("structs::{name}")).collect();
     let pairs: Vec<(&str, &str)> = qualified.iter().map(String::as_str).zip(names).collect();

@@ -76,14 +76,20 @@ impl<'a> Page<'a> {
         );
         if !holes.is_empty() {
             let bytes: u64 = holes.iter().map(|hole| hole.bytes).sum();
-            told.push_str(&format!("; {bytes} bytes in {} hole{}", holes.len(), if holes.len() == 1 { "" } else { "s" }));
+            told.push_str(&format!(
+                "; {bytes} bytes in {} hole{}",
+                holes.len(),
+                if holes.len() == 1 { "" } else { "s" }
+            ));
         }
         if self.of.packed {
             told.push_str("; packed");
         }
         self.prose(&told, "", Tone::Strong);
-        if self.of.align % CACHE_LINE_BYTES != 0 {
-            let told = format!("Lines are counted from the struct's begin, which need not lie at a multiple of {CACHE_LINE_BYTES}.");
+        if !self.of.align.is_multiple_of(CACHE_LINE_BYTES) {
+            let told = format!(
+                "Lines are counted from the struct's begin, which need not lie at a multiple of {CACHE_LINE_BYTES}."
+            );
             self.prose(&told, "", Tone::Faint);
         }
     }
@@ -111,7 +117,11 @@ impl<'a> Page<'a> {
     fn line_mark(&mut self, offset: u64, depth: usize) {
         if line_of(offset) > self.line {
             self.line = line_of(offset);
-            self.remark(&format!("──── line {}, from {} on", self.line, self.line * CACHE_LINE_BYTES), depth, Tone::Faint);
+            self.remark(
+                &format!("──── line {}, from {} on", self.line, self.line * CACHE_LINE_BYTES),
+                depth,
+                Tone::Faint,
+            );
         }
     }
 

@@ -15,7 +15,13 @@ class Two : public Plain, public Virtual { public: short e; };
 class Private : Heir { public: void *f; };
 template <class T, int N> class Slots : public Plain { public: T items[N]; alignas(64) std::atomic<T> head; };
 class Library : public Plain { public: std::string name; std::vector<int> values; std::shared_ptr<int> shared; };
-class Grandchild : public VirtualHeir { public: int &reference; const char *text; static int counted; Grandchild(int &r) : reference(r) {} };
+class Grandchild : public VirtualHeir {
+  public:
+    int &reference;
+    const char *text;
+    static int counted;
+    Grandchild(int &r) : reference(r) {}
+};
 class Bits : public Plain { public: bool flag : 1; unsigned count : 9; union { int i; float f; }; };
 class Protected : protected Two { public: char last; };
 

@@ -7,7 +7,8 @@
 enum colour { RED, GREEN };
 typedef struct { int x; char y; } pair_t;
 
-struct numbers { char a; short b; int c; long d; long long e; float f; double g; long double h; bool i; enum colour j; };
+struct numbers { char a; short b; int c; long d; long long e; float f; double g; long double h; bool i;
+                 enum colour j; };
 struct two_lines { uint64_t head; char name[56]; uint64_t tail; };
 struct straddling { char name[60]; void *pointer; uint32_t count; } __attribute__((packed));
 struct one_hole { char a; uint64_t b; char c; };

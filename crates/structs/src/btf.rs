@@ -7,8 +7,8 @@ use crate::elf::Elf;
 use crate::error::Error;
 use crate::layout::Struct;
 use crate::wanted::Wanted;
-use crate::{KERNEL_BTF, each_once, names_like};
-use std::collections::BTreeSet;
+use crate::{KERNEL_BTF, in_order, names_like};
+use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
 use table::Table;
 use types::Types;
@@ -18,7 +18,7 @@ pub(crate) fn find(path: &Path, wanted: &Wanted) -> Result<Vec<Struct>, Error> {
     let base = base_of(path)?;
     let table = Table::of(path, &bytes, base.as_deref())?;
     let types = Types::new(&table, path);
-    let found: Vec<Struct> = table
+    let found: HashSet<Struct> = table
         .structs()
         .filter(|(_, name)| wanted.fit(name).is_some())
         .map(|(id, name)| types.found(id, name))
@@ -26,7 +26,7 @@ pub(crate) fn find(path: &Path, wanted: &Wanted) -> Result<Vec<Struct>, Error> {
     if found.is_empty() {
         return Err(why_not(path, wanted, &table));
     }
-    Ok(each_once(found))
+    Ok(in_order(found))
 }
 
 fn why_not(path: &Path, wanted: &Wanted, table: &Table<'_>) -> Error {

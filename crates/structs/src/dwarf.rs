@@ -8,10 +8,11 @@ mod types;
 use crate::error::Error;
 use crate::layout::Struct;
 use crate::wanted::{Fit, Wanted};
-use crate::{each_once, names_like};
+use crate::{in_order, names_like};
 use beside::Files;
-use scan::{Hit, Search};
+use scan::Search;
 use spaces::Spaces;
+use std::collections::HashSet;
 use std::path::Path;
 use types::Types;
 
@@ -24,12 +25,15 @@ pub(crate) fn find(path: &Path, wanted: &Wanted) -> Result<Vec<Struct>, Error> {
     }
     let best = search.hits.iter().map(|hit| hit.fit).min().unwrap_or(Fit::Whole);
     let types = Types::new(&spaces, path);
-    let found: Vec<Option<Struct>> =
-        search.hits.into_iter().filter(|hit| hit.fit == best).map(|hit: Hit| types.found(hit)).collect::<Result<_, _>>()?;
-    match each_once(found.into_iter().flatten().collect()) {
+    let mut found = HashSet::new();
+    for hit in search.hits.into_iter().filter(|hit| hit.fit == best) {
+        // A header's struct is in every unit that includes it.
+        found.extend(types.found(hit)?);
+    }
+    match found.is_empty() {
         // A typedef of something that is no struct.
-        found if found.is_empty() => Err(why_not(path, wanted, &files, &spaces, &Search::default())?),
-        found => Ok(found),
+        true => Err(why_not(path, wanted, &files, &spaces, &Search::default())?),
+        false => Ok(in_order(found)),
     }
 }
 

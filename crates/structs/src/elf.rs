@@ -171,7 +171,10 @@ impl Section<'_> {
         };
         let mut whole = Vec::new();
         // Grows as data comes, not as the header says.
-        reader.take(bytes).read_to_end(&mut whole).map_err(|error| self.damaged(&format!("decompressing it: {error}")))?;
+        reader
+            .take(bytes)
+            .read_to_end(&mut whole)
+            .map_err(|error| self.damaged(&format!("decompressing it: {error}")))?;
         match whole.len() as u64 == bytes {
             true => Ok(whole),
             false => Err(self.damaged(&format!("it has {} bytes once decompressed and says {bytes}", whole.len()))),
@@ -187,9 +190,13 @@ impl Section<'_> {
 fn relocate<'d, O: Object<'d>>(object: &O, section: &O::Section<'_>, data: &mut [u8]) {
     for (offset, relocation) in section.relocations() {
         let RelocationTarget::Symbol(symbol) = relocation.target() else { continue };
-        let (RelocationKind::Absolute, Ok(symbol)) = (relocation.kind(), object.symbol_by_index(symbol)) else { continue };
+        let (RelocationKind::Absolute, Ok(symbol)) = (relocation.kind(), object.symbol_by_index(symbol)) else {
+            continue;
+        };
         let width = usize::from(relocation.size() / 8);
-        let Some(place) = usize::try_from(offset).ok().and_then(|at| data.get_mut(at..)?.get_mut(..width)) else { continue };
+        let Some(place) = usize::try_from(offset).ok().and_then(|at| data.get_mut(at..)?.get_mut(..width)) else {
+            continue;
+        };
         let mut value = symbol.address().wrapping_add_signed(relocation.addend());
         let little = object.is_little_endian();
         if relocation.has_implicit_addend() {

@@ -111,7 +111,8 @@ fn looked(files: &[String]) -> String {
 
 fn like(names: &[String]) -> String {
     match names {
-        [] => ": give its name as its language writes it, such as `ring`, `ns::Ring<int>` or `crate::ring::Ring`".to_owned(),
+        [] => ": give its name as its language writes it, such as `ring`, `ns::Ring<int>` or `crate::ring::Ring`"
+            .to_owned(),
         names => {
             let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
             format!(": did you mean {}?", quoted.join(" or "))

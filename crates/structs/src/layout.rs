@@ -386,7 +386,8 @@ mod tests {
 
     #[test]
     fn an_heir_may_use_the_tail_of_its_base_and_an_empty_base_uses_nothing() {
-        let base = Member { kind: Kind::Base, members: vec![scalar("x", 0, 8), scalar("y", 8, 4)], ..scalar("B", 0, 16) };
+        let base =
+            Member { kind: Kind::Base, members: vec![scalar("x", 0, 8), scalar("y", 8, 4)], ..scalar("B", 0, 16) };
         let empty = Member { kind: Kind::Base, ..scalar("E", 0, 1) };
         let s = of(Keyword::Class, 16, vec![empty, base, scalar("z", 12, 4)]);
         assert_eq!((holes(&s), s.tail_padding()), (vec![], 0));
@@ -409,7 +410,8 @@ mod tests {
 
     #[test]
     fn paths_lead_through_named_members() {
-        let anonymous = Member { kind: Kind::Nested(Keyword::Union), members: vec![scalar("y", 0, 8)], ..scalar("", 0, 8) };
+        let anonymous =
+            Member { kind: Kind::Nested(Keyword::Union), members: vec![scalar("y", 0, 8)], ..scalar("", 0, 8) };
         let outer = Member { kind: Kind::Nested(Keyword::Struct), members: vec![anonymous], ..scalar("x", 0, 8) };
         let s = of(Keyword::Struct, 8, vec![outer]);
         let paths: Vec<String> = s.every_member().into_iter().map(|(path, _)| path).collect();

@@ -18,6 +18,7 @@ pub use error::Error;
 pub use layout::{Bits, Hole, Keyword, Kind, Language, Member, Source, Struct, VirtualBase, line_of};
 pub use wanted::{Choice, Wanted, choose};
 
+use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
 
 /// The debug information that a kernel has of itself.
@@ -41,18 +42,16 @@ pub fn in_btf(file: &Path, wanted: &Wanted) -> Result<Vec<Struct>, Error> {
     btf::find(file, wanted)
 }
 
-/// Sorted, each once.
-fn each_once(mut found: Vec<Struct>) -> Vec<Struct> {
-    let key = |one: &Struct| (one.name.clone(), one.source.clone(), one.bytes, one.members.len());
-    found.sort_by_cached_key(key);
-    let mut seen = std::collections::HashSet::new();
-    found.retain(|one| seen.insert(one.clone()));
+/// In an order that does not depend on where in a file they were found.
+fn in_order(found: HashSet<Struct>) -> Vec<Struct> {
+    let mut found: Vec<Struct> = found.into_iter().collect();
+    found.sort_by_cached_key(|one| (one.name.clone(), one.source.clone(), one.bytes, format!("{:?}", one.members)));
     found
 }
 
 /// At most three names like the wanted one, best first: the same but for the case of letters, slips of the pen, then
 /// names that begin with it. Looked for among the last parts of names.
-fn names_like(wanted: &Wanted, names: &std::collections::BTreeSet<String>) -> Vec<String> {
+fn names_like(wanted: &Wanted, names: &BTreeSet<String>) -> Vec<String> {
     const MOST: usize = 3;
     // Some template's names fill a page.
     const NAME_MAX: usize = 100;

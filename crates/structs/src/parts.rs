@@ -46,8 +46,8 @@ impl Aggregate {
     ) -> Aggregate {
         let own = members.iter().filter(|m| m.bits.is_none());
         let asked = own.map(|m| m.align).max().unwrap_or(1).max(words(&members));
-        let out_of_place = members.iter().any(|m| m.bits.is_none() && m.align > 1 && m.offset % m.align != 0);
-        let packed = out_of_place || (virtual_bases.is_empty() && bytes % asked != 0);
+        let out_of_place = members.iter().any(|m| m.bits.is_none() && m.align > 1 && !m.offset.is_multiple_of(m.align));
+        let packed = out_of_place || (virtual_bases.is_empty() && !bytes.is_multiple_of(asked));
         let align = declared.unwrap_or(if packed { 1 } else { asked });
         Aggregate { keyword, bytes, align, align_declared: declared.is_some(), packed, members, virtual_bases }
     }

@@ -41,8 +41,11 @@ fn head(text: &mut String, of: &Struct, origin: &str) {
     let declared = if of.align_declared { "" } else { ", as its members ask for" };
     let (lines, s) = (of.lines(), if of.lines() == 1 { "" } else { "s" });
     line!(text, "# {} bytes on {lines} line{s} of {CACHE_LINE_BYTES}, aligned to {}{declared}.", of.bytes, of.align);
-    if of.align % CACHE_LINE_BYTES != 0 {
-        line!(text, "# Lines are counted from an address that is a multiple of {CACHE_LINE_BYTES}. This struct need not");
+    if !of.align.is_multiple_of(CACHE_LINE_BYTES) {
+        line!(
+            text,
+            "# Lines are counted from an address that is a multiple of {CACHE_LINE_BYTES}. This struct need not"
+        );
         line!(text, "# begin at one: see what another begin does with a [sweep] over shift = [0, {}, …].", of.align);
     }
     line!(text);
@@ -94,13 +97,26 @@ fn one(text: &mut String, field: &Field) {
 
 fn tail(text: &mut String, of: &Struct, first: &Field) {
     let element = if first.count > 1 { "[0]" } else { "" };
-    line!(text, "# As it is. Other variants can place the same fields otherwise: \"by-writer\", \"hot-cold\", {{ pad = 64 }}.");
+    line!(
+        text,
+        "# As it is. Other variants can place the same fields otherwise: \"by-writer\", \"hot-cold\", {{ pad = 64 }}."
+    );
     line!(text, "[[variant]]");
     line!(text, "name      = \"declared\"");
     line!(text, "placement = \"declared\"\n");
-    line!(text, "# An example, to be replaced: who uses which field of {}, and how often? A role is what one kind of", one_line(&of.name));
-    line!(text, "# process or thread does in its loop; give each its own, with its steps: \"load F\", \"store F\", \"bump F\"");
-    line!(text, "# (a plain count), \"add F\" (an atomic one), \"every 64 load F\", \"work 100ns\". `[me]` and `[3]` name");
+    line!(
+        text,
+        "# An example, to be replaced: who uses which field of {}, and how often? A role is what one kind of",
+        one_line(&of.name)
+    );
+    line!(
+        text,
+        "# process or thread does in its loop; give each its own, with its steps: \"load F\", \"store F\", \"bump F\""
+    );
+    line!(
+        text,
+        "# (a plain count), \"add F\" (an atomic one), \"every 64 load F\", \"work 100ns\". `[me]` and `[3]` name"
+    );
     line!(text, "# elements of an array.");
     line!(text, "[[role]]");
     line!(text, "name    = \"example\"");

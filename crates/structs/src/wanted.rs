@@ -120,7 +120,9 @@ pub fn choose(found: Vec<Struct>, wanted: &Wanted, choice: &Choice) -> Result<St
     let not_chosen = |chosen: String| Error::NotChosen { name: name(), chosen, found: listed.clone() };
     let mut left: Vec<(usize, Struct)> = found.into_iter().enumerate().collect();
     if let Some((file, line)) = &choice.at {
-        left.retain(|(_, one)| one.source.as_ref().is_some_and(|s| s.line == *line && Path::new(&s.file).ends_with(file)));
+        left.retain(|(_, one)| {
+            one.source.as_ref().is_some_and(|s| s.line == *line && Path::new(&s.file).ends_with(file))
+        });
         if left.is_empty() {
             return Err(not_chosen(format!("--at {file}:{line}")));
         }
@@ -170,7 +172,9 @@ mod tests {
         for (wanted, name) in [("a::Vec", "Vec<int>"), ("Vec<int>", "Vec<int>"), ("ring", "ring"), ("&str", "&str")] {
             assert!(Wanted::new(wanted).may_be(name.as_bytes()), "{wanted} {name}");
         }
-        for (wanted, name) in [("ring", "rings"), ("ring", "ring_2"), ("ring", ""), ("", "ring"), ("Vec<int>", "Map<int>")] {
+        for (wanted, name) in
+            [("ring", "rings"), ("ring", "ring_2"), ("ring", ""), ("", "ring"), ("Vec<int>", "Map<int>")]
+        {
             assert!(!Wanted::new(wanted).may_be(name.as_bytes()), "{wanted} {name}");
         }
     }

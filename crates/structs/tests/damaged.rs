@@ -183,8 +183,10 @@ fn btf() -> Vec<u8> {
 fn the_file_that_is_damaged_is_sound() {
     let folder = tempfile::tempdir().unwrap();
     let ring = in_btf(&file(folder.path(), &btf()), &Wanted::new("ring")).unwrap().remove(0);
-    let members: Vec<_> = ring.members.iter().map(|m| (m.name.as_str(), m.offset, m.bytes, m.type_name.as_str())).collect();
-    let wanted = [("head", 0, 8, "u64"), ("tail", 8, 32, "u64[4]"), ("u64", 40, 8, "struct ring *"), ("head", 48, 8, "u64")];
+    let members: Vec<_> =
+        ring.members.iter().map(|m| (m.name.as_str(), m.offset, m.bytes, m.type_name.as_str())).collect();
+    let wanted =
+        [("head", 0, 8, "u64"), ("tail", 8, 32, "u64[4]"), ("u64", 40, 8, "struct ring *"), ("head", 48, 8, "u64")];
     assert_eq!(members, wanted);
     assert_eq!(ring.members[3].bits.map(|bits| (bits.offset, bits.count)), Some((0, 3)));
     for program in compiled().into_iter().flatten() {
@@ -216,7 +218,12 @@ fn functions_that_take_functions_without_end_have_no_name_without_end() {
     let mut table = Table::default();
     table.add(16, 1 << 24, 8, &[64]);
     for depth in 0..90 {
-        table.add(0, 13 << 24 | 2, 1, &[1, if depth == 0 { 1 } else { 2 * depth + 1 }, 1, if depth == 0 { 1 } else { 2 * depth + 1 }]);
+        table.add(
+            0,
+            13 << 24 | 2,
+            1,
+            &[1, if depth == 0 { 1 } else { 2 * depth + 1 }, 1, if depth == 0 { 1 } else { 2 * depth + 1 }],
+        );
         table.add(0, 2 << 24, 2 * depth + 2, &[]);
     }
     table.add(1, 4 << 24 | 1, 8, &[6, 181, 0]);

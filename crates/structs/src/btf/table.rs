@@ -116,9 +116,11 @@ impl<'a> Table<'a> {
     fn add(&mut self, path: &Path, mut types: &'a [u8]) -> Result<(), Error> {
         while !types.is_empty() {
             let number = self.types.len() + 1;
-            let damaged = |what: String| Error::Damaged { file: path.to_owned(), what: format!("type {number} {what}") };
+            let damaged =
+                |what: String| Error::Damaged { file: path.to_owned(), what: format!("type {number} {what}") };
             let raw = self.raw(types).ok_or_else(|| damaged("is cut short".to_owned()))?;
-            let rest = rest_bytes(&raw).ok_or_else(|| damaged(format!("is of kind {}, which is not known", raw.kind)))?;
+            let rest =
+                rest_bytes(&raw).ok_or_else(|| damaged(format!("is of kind {}, which is not known", raw.kind)))?;
             self.types.push(types);
             types = raw.rest.get(rest..).ok_or_else(|| damaged("is cut short".to_owned()))?;
         }
@@ -150,7 +152,8 @@ impl<'a> Table<'a> {
     /// The members of a struct or union.
     pub(super) fn members(&self, raw: &Raw<'a>) -> impl Iterator<Item = RawMember> {
         let number = |index| self.number(raw, index);
-        let member = move |i: usize| RawMember { name: number(3 * i), of: number(3 * i + 1), offset: number(3 * i + 2) };
+        let member =
+            move |i: usize| RawMember { name: number(3 * i), of: number(3 * i + 1), offset: number(3 * i + 2) };
         (0..raw.members as usize).map(member)
     }
 
@@ -191,7 +194,11 @@ impl<'a> Table<'a> {
 
     /// Names that are declared and not defined.
     pub(super) fn declared(&self) -> impl Iterator<Item = Cow<'a, str>> {
-        self.types.iter().filter_map(|bytes| self.raw(bytes)).filter(|raw| raw.kind == kind::FWD).map(|raw| self.name(&raw))
+        self.types
+            .iter()
+            .filter_map(|bytes| self.raw(bytes))
+            .filter(|raw| raw.kind == kind::FWD)
+            .map(|raw| self.name(&raw))
     }
 }
 

@@ -59,11 +59,8 @@ impl<'t, 'a> Types<'t, 'a> {
         }
         let raw = self.table.get(id).ok_or_else(|| self.damaged(id, "is not there"))?;
         self.made.borrow_mut().insert(id, None);
-        let members: Vec<Member> = self
-            .table
-            .members(&raw)
-            .map(|member| self.member(raw.flag, member, depth))
-            .collect::<Result<_, _>>()?;
+        let members: Vec<Member> =
+            self.table.members(&raw).map(|member| self.member(raw.flag, member, depth)).collect::<Result<_, _>>()?;
         let aggregate = Aggregate::new(keyword(&raw), u64::from(raw.size_or_type), None, members, Vec::new());
         let made = Rc::new(aggregate);
         self.made.borrow_mut().insert(id, Some(Rc::clone(&made)));
@@ -116,7 +113,9 @@ impl<'t, 'a> Types<'t, 'a> {
             kind::TYPEDEF | kind::VOLATILE | kind::CONST | kind::RESTRICT | kind::TYPE_TAG => {
                 Ok(Type { name: self.name(id, 0)?, ..self.type_at(raw.size_or_type, depth + 1)? })
             }
-            kind::INT | kind::ENUM | kind::FLOAT | kind::ENUM64 => of(size, natural_align(size, ALIGN_MAX), Kind::Scalar),
+            kind::INT | kind::ENUM | kind::FLOAT | kind::ENUM64 => {
+                of(size, natural_align(size, ALIGN_MAX), Kind::Scalar)
+            }
             _ => of(0, 1, Kind::Scalar),
         }
     }

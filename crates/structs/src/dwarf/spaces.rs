@@ -15,6 +15,9 @@ use std::rc::Rc;
 
 pub(crate) type Slice<'a> = EndianSlice<'a, RunTimeEndian>;
 
+/// Units that are kept parsed: each has its table of file names, and a large program has thousands.
+const UNITS_KEPT: usize = 256;
+
 /// An entry of debug information.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct At {
@@ -82,7 +85,8 @@ impl<'a> Spaces<'a> {
     /// All that the files hold.
     pub(crate) fn of(files: &'a Files) -> Result<Spaces<'a>, Error> {
         let mut spaces = Spaces { all: Vec::new(), signatures: HashMap::new(), parsed: RefCell::default() };
-        let which = match files.main.section(".debug_info").is_empty() && files.main.section(".debug_types").is_empty() {
+        let which = match files.main.section(".debug_info").is_empty() && files.main.section(".debug_types").is_empty()
+        {
             true => Sections::Split,
             false => Sections::Main,
         };
@@ -145,8 +149,8 @@ impl<'a> Spaces<'a> {
         dwarf.populate_abbreviations_cache(AbbreviationsCacheStrategy::Duplicates);
         let space = self.all.len();
         for (unit, header) in headers.iter().enumerate() {
-            if let UnitType::Type { type_signature, type_offset } | UnitType::SplitType { type_signature, type_offset } =
-                header.type_()
+            if let UnitType::Type { type_signature, type_offset }
+            | UnitType::SplitType { type_signature, type_offset } = header.type_()
             {
                 self.signatures.insert(type_signature.0, At { space, unit, offset: type_offset });
             }
@@ -160,7 +164,10 @@ impl<'a> Spaces<'a> {
         let space = &self.all[space];
         let header = &space.headers[unit];
         let offset = header.debug_info_offset().map(|o| o.0).or(header.debug_types_offset().map(|o| o.0)).unwrap_or(0);
-        Error::Damaged { file: space.elf.path.clone(), what: format!("debug information, unit at {offset:#x}: {error}") }
+        Error::Damaged {
+            file: space.elf.path.clone(),
+            what: format!("debug information, unit at {offset:#x}: {error}"),
+        }
     }
 
     /// A unit, parsed and not kept.
@@ -178,7 +185,11 @@ impl<'a> Spaces<'a> {
             return Ok(Rc::clone(known));
         }
         let parsed = Rc::new(self.parse(space, unit)?);
-        self.parsed.borrow_mut().insert((space, unit), Rc::clone(&parsed));
+        let mut kept = self.parsed.borrow_mut();
+        if kept.len() >= UNITS_KEPT {
+            kept.clear();
+        }
+        kept.insert((space, unit), Rc::clone(&parsed));
         Ok(parsed)
     }
 

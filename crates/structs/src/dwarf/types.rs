@@ -10,7 +10,7 @@ use crate::layout::{Keyword, Kind, Language, Source, Struct};
 use crate::parts::{Aggregate, Budget, DEPTH_MAX, Type, natural_align, sound_align};
 use gimli::constants as dw;
 use gimli::{Attribute, AttributeValue, DebuggingInformationEntry, DwAt};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::path::Path;
 use std::rc::Rc;
@@ -28,6 +28,8 @@ pub(super) struct Types<'s, 'a> {
     made: RefCell<HashMap<At, Option<Rc<Aggregate>>>>,
     defined: RefCell<HashMap<String, Option<At>>>,
     budget: Budget,
+    /// The unit of the last hit.
+    last: Cell<(usize, usize)>,
 }
 
 /// Size, alignment and kind, before a name is put to them.
@@ -40,12 +42,23 @@ struct Shape {
 
 impl<'s, 'a> Types<'s, 'a> {
     pub(super) fn new(spaces: &'s Spaces<'a>, path: &'s Path) -> Types<'s, 'a> {
-        Types { spaces, path, made: RefCell::default(), defined: RefCell::default(), budget: Budget::default() }
+        Types {
+            spaces,
+            path,
+            made: RefCell::default(),
+            defined: RefCell::default(),
+            budget: Budget::default(),
+            last: Cell::default(),
+        }
     }
 
     /// The struct of a hit; `None` where it is a typedef of something else.
     pub(super) fn found(&self, hit: Hit) -> Result<Option<Struct>, Error> {
         self.budget.renew();
+        // What was made for another unit's hit is of no more use, and may be much.
+        if self.last.replace((hit.at.space, hit.at.unit)) != (hit.at.space, hit.at.unit) {
+            self.made.borrow_mut().clear();
+        }
         let Some(at) = self.behind_aliases(hit.at)? else { return Ok(None) };
         let entry = self.entry(at)?;
         let own_name = self.text(at, &entry, dw::DW_AT_name)?;
@@ -210,13 +223,14 @@ impl<'s, 'a> Types<'s, 'a> {
         entries.read_entry(&mut entry).map_err(wrong)?;
         while entries.next_depth() > 0 && !entries.is_empty() {
             let depth = entries.next_depth();
-            if !entries.read_entry(&mut entry).map_err(wrong)? || depth != 1 || entry.tag() != dw::DW_TAG_subrange_type {
+            if !entries.read_entry(&mut entry).map_err(wrong)? || depth != 1 || entry.tag() != dw::DW_TAG_subrange_type
+            {
                 continue;
             }
             let first = number(&entry, dw::DW_AT_lower_bound).unwrap_or(0);
             // An upper bound of -1 is how some compilers write an empty array.
-            let by_bound = signed(&entry, dw::DW_AT_upper_bound)
-                .and_then(|last| u64::try_from(last + 1).ok()?.checked_sub(first));
+            let by_bound =
+                signed(&entry, dw::DW_AT_upper_bound).and_then(|last| u64::try_from(last + 1).ok()?.checked_sub(first));
             dimensions.push(number(&entry, dw::DW_AT_count).or(by_bound));
         }
         Ok(dimensions)

@@ -159,7 +159,7 @@ fn entry(shared: &[Leaf<'_>], names: &mut Names, taken: &mut Taken) -> Entry {
     if begin > AT_MAX || count > COUNT_MAX {
         return note("no field, for it is larger, or lies farther behind the begin, than a scenario's fields can");
     }
-    let name = names.new(&if shared.len() > 1 { format!("{}_bits", leaf.path) } else { leaf.path.clone() });
+    let name = names.unique(&if shared.len() > 1 { format!("{}_bits", leaf.path) } else { leaf.path.clone() });
     taken.0.insert(begin, (end, name.clone()));
     let mut notes = Vec::new();
     if let Some(lock) = leaf.lock.as_ref().filter(|lock| names.1.insert((*lock).clone())) {
@@ -196,7 +196,7 @@ fn remarks(member: &Member, begin: u64, end: u64) -> Vec<String> {
     if member.bits.is_some() {
         notes.push("Bit-fields: a store to one reads and writes what lies beside it too.".to_owned());
     }
-    if member.align > 1 && begin % member.align != 0 && member.bits.is_none() {
+    if member.align > 1 && !begin.is_multiple_of(member.align) && member.bits.is_none() {
         notes.push("It is not aligned, so that only plain steps (load, store, bump) can use it.".to_owned());
     }
     notes
@@ -222,7 +222,7 @@ fn word(member: &Member, begin: u64, bytes: u64) -> (&'static str, u64) {
     if let Some(found) = wanted.filter(|width| *width > 0 && short(width)).and_then(known) {
         return found;
     }
-    let fits = |width: &u64| begin % width == 0 && bytes % width == 0;
+    let fits = |width: &u64| begin.is_multiple_of(*width) && bytes.is_multiple_of(*width);
     [8, 4, 2].into_iter().find(fits).and_then(known).unwrap_or(("u8", 1))
 }
 
@@ -232,7 +232,7 @@ struct Names(HashMap<String, u32>, HashSet<String>);
 
 impl Names {
     /// `path` as the name of a field: small letters, digits and `_`, a letter first.
-    fn new(&mut self, path: &str) -> String {
+    fn unique(&mut self, path: &str) -> String {
         let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' };
         let mut name: String = path.chars().map(plain).collect();
         name = name.split('_').filter(|part| !part.is_empty()).collect::<Vec<_>>().join("_");
