@@ -22,8 +22,8 @@ pub(crate) fn render(of: &Struct, expand: bool, written: Option<&Path>, style: &
     page.tail();
     if let Some(file) = written {
         let told = format!(
-            "Written as a scenario to {0}: say there who writes and who reads which field, then `coordinator check {0}` \
-             and `coordinator run {0}`.",
+            "Written as a scenario to {0}: say there who writes and who reads which field, then `coordinator check \
+             {0}` and `coordinator run {0}`.",
             file.display()
         );
         page.text.push('\n');

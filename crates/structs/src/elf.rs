@@ -10,8 +10,8 @@ use std::io::Read;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// Bytes of one section once it is decompressed. The largest programs there are have less; a damaged header could ask for
-/// all memory.
+/// Bytes of one section once it is decompressed. The largest programs there are have less; a damaged header could ask
+/// for all memory.
 const SECTION_BYTES_MAX: u64 = 8 << 30;
 
 /// Sections that are read; those of a `.dwo` or `.dwp` file end in `.dwo`.

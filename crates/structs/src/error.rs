@@ -69,7 +69,8 @@ pub enum Error {
         name: String,
     },
     /// Several types have that name.
-    #[error("`{name}` is the name of {} types: choose one by --nth N or --at FILE:LINE\n{}", .found.len(), .found.join("\n"))]
+    #[error("`{name}` is the name of {} types: choose one by --nth N or --at FILE:LINE\n{}",
+            .found.len(), .found.join("\n"))]
     Several {
         /// The name.
         name: String,

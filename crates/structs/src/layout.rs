@@ -14,7 +14,7 @@ pub struct Struct {
     /// Size, bytes: `sizeof`.
     pub bytes: u64,
     /// Alignment, bytes; a power of two. Where [`Struct::align_declared`] is false it is what the members ask for: an
-    /// `alignas` may ask for more, which BTF and DWARF before version 5 do not tell.
+    /// `alignas` may ask for more, which BTF and strict DWARF before version 5 do not tell.
     pub align: u64,
     /// Whether the debug information names the alignment.
     pub align_declared: bool,

@@ -71,8 +71,8 @@ pub(crate) fn sound_align(align: u64) -> Option<u64> {
     (align.is_power_of_two() && align <= 1 << 32).then_some(align)
 }
 
-/// Bytes that the names of a struct's types may take, the steps to make them counted: a damaged file could have functions
-/// take functions so that a name doubles with each.
+/// Bytes that the names of a struct's types may take, the steps to make them counted: in a damaged file functions could
+/// take functions, so that a name doubles with each.
 const NAME_BYTES_MAX: usize = 64 << 20;
 
 /// Counts what a struct takes to make.
@@ -145,8 +145,8 @@ fn shallow(member: &Member) -> Member {
     }
 }
 
-/// Offset and bits of a bit-field that begins so many bits from the start, in a word of `word_bytes`: the word aligned to
-/// its size that holds it, or the bytes that it touches where it lies across two.
+/// Offset and bits of a bit-field that begins so many bits from the start, in a word of `word_bytes`: the word, aligned
+/// to its size, that holds it, or the bytes that it touches where it lies across two.
 pub(crate) fn bit_field(first_bit: u64, count: u64, word_bytes: u64) -> (u64, u64, Bits) {
     let word_bits = word_bytes.saturating_mul(8).max(8);
     let (offset, within) = (first_bit / word_bits * (word_bits / 8), first_bit % word_bits);

@@ -1,4 +1,4 @@
-//! The skeleton of a scenario: each member as a field at its offset, ready for the reader to say who writes and reads it.
+//! The skeleton of a scenario: each member as a field at its offset, for the reader to say who writes and reads it.
 
 mod fields;
 

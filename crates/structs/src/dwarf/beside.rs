@@ -20,8 +20,7 @@ pub(crate) struct Files {
     pub(crate) shared: Option<Elf>,
     /// A package of what the compiler split off.
     pub(crate) package: Option<Elf>,
-    /// What the compiler split off, with the number of the unit in `main` that stands for it; `None` where `main` itself
-    /// is such a file.
+    /// What the compiler split off, with the number of the unit in `main` that stands for it.
     pub(crate) split: Vec<(Elf, usize)>,
     /// Files that are named and not there.
     pub(crate) missing: Vec<String>,

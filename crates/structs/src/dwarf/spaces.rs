@@ -1,5 +1,5 @@
-//! Spaces of debug information: each is a set of sections whose offsets mean one thing. A program has one of its own, one
-//! for what it shares, and one for each file that the compiler split off.
+//! Spaces of debug information: each is a set of sections whose offsets mean one thing. A program has one of its own,
+//! one for what it shares, and one for each file that the compiler split off.
 
 use super::beside::Files;
 use crate::elf::Elf;

@@ -187,8 +187,8 @@ impl<'s, 'a> Types<'s, 'a> {
         Ok(shape)
     }
 
-    /// A pointer to a member function has the function and what to add to `this`; one to data has an offset (Itanium C++
-    /// ABI, 2.3).
+    /// A pointer to a member function has the function and what to add to `this`; one to data has an offset (Itanium
+    /// C++ ABI, 2.3).
     fn pointer_to_member(&self, at: At, entry: &Entry<'a>) -> Result<u64, Error> {
         let word = self.spaces.all[at.space].elf.pointer_bytes;
         let Some(to) = self.referred(at, entry, dw::DW_AT_type) else { return Ok(word) };

@@ -164,7 +164,7 @@ fn entry(shared: &[Leaf<'_>], names: &mut Names, taken: &mut Taken) -> Entry {
     let mut notes = Vec::new();
     if let Some(lock) = leaf.lock.as_ref().filter(|lock| names.1.insert((*lock).clone())) {
         notes.push(format!(
-            "`{lock}` is a lock, it seems. The lab's own locks take 64 bytes; here it is the words that it is made of, of which"
+            "`{lock}` is a lock, it seems. The lab's own take 64 bytes; here it is the words that it is made of, of which"
         ));
         notes.push("an acquisition writes the first: `cas` it, and `store` to release.".to_owned());
     }

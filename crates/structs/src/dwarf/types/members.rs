@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::layout::{Kind, Member, VirtualBase};
 use crate::parts::{bit_field, sound_align};
 use gimli::constants as dw;
-use gimli::{Attribute, AttributeValue, DwTag, EndianSlice, Reader};
+use gimli::{AttributeValue, DwTag, EndianSlice, Reader};
 
 /// What a struct is made of.
 #[derive(Default)]
@@ -70,8 +70,10 @@ impl<'a> Types<'_, 'a> {
 
     fn base(&self, at: At, entry: &Entry<'a>, parts: &mut Parts, depth: usize) -> Result<(), Error> {
         let of = self.type_at(self.referred(at, entry, dw::DW_AT_type), depth + 1)?;
-        let is_virtual = entry.attr(dw::DW_AT_virtuality).and_then(Attribute::udata_value).is_some_and(|v| v != 0)
-            || matches!(entry.attr_value(dw::DW_AT_virtuality), Some(AttributeValue::Virtuality(v)) if v != dw::DW_VIRTUALITY_none);
+        let is_virtual = match entry.attr_value(dw::DW_AT_virtuality) {
+            Some(AttributeValue::Virtuality(kind)) => kind != dw::DW_VIRTUALITY_none,
+            _ => false,
+        };
         match location(entry) {
             Location::Bytes(offset) if !is_virtual => {
                 let name = of.name.clone();
