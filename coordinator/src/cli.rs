@@ -31,7 +31,7 @@ pub(crate) enum Command {
     #[command(after_help = "Example: coordinator check scenarios/*.toml")]
     Check(CheckOptions),
     /// List the scenarios and their questions
-    #[command(after_help = "Example: coordinator list scenarios")]
+    #[command(after_help = "Examples: coordinator list scenarios\n          coordinator list scenarios/cases")]
     List(ListOptions),
     /// Look at this machine: what can be measured on it, what would disturb that, and the command that changes it
     #[command(
@@ -60,6 +60,16 @@ pub(crate) enum Command {
                       the namespaces and the arguments of a template may be left out."
     )]
     Import(ImportOptions),
+    /// Hold runs against each other: before and after a change, one machine and another, or the variants of one run
+    #[command(
+        after_help = "Examples: coordinator compare results/queue/BEFORE results/queue/AFTER --fail-if 'packed slower \
+                      5%'\n          coordinator compare results/false_sharing/TIME --base padded-64\n\nRUN is a run's \
+                      folder or its run.json. Each run is held against the first one of its own host, and the first of \
+                      another host against the first of all. CONDITION is ARM [ROLE] slower|faster N%; it fails where \
+                      the whole interval says so. Exit status: 1 a condition fails; 3 one is undecided, or without \
+                      conditions nothing was resolved."
+    )]
+    Compare(CompareOptions),
     /// Give a saved run to other programs: a database of time series, a statistics program, a reader of histograms
     #[command(
         after_help = "Examples: coordinator export results/mutex/2026-11-24T12-34-56Z --format csv > mutex.csv\n          \
@@ -244,6 +254,25 @@ pub(crate) struct CheckOptions {
     pub(crate) files: Vec<PathBuf>,
 }
 
+#[derive(Debug, Args)]
+pub(crate) struct CompareOptions {
+    /// The runs: folders, or their run.json
+    #[arg(required = true, value_name = "RUN")]
+    pub(crate) runs: Vec<PathBuf>,
+    /// Compare within each run: its variants against this arm
+    #[arg(long, value_name = "ARM")]
+    pub(crate) base: Option<String>,
+    /// End with 1 where this holds, e.g. 'padded-64 slower 5%'; may be repeated
+    #[arg(long, value_name = "CONDITION")]
+    pub(crate) fail_if: Vec<String>,
+    /// Print it as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Print it as Markdown, for a pull request
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) markdown: bool,
+}
+
 /// What a saved run is written as.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ExportFormat {
@@ -272,7 +301,7 @@ pub(crate) struct ExportOptions {
 
 #[derive(Debug, Args)]
 pub(crate) struct ListOptions {
-    /// Folder to look in
+    /// Folder to look in, and in the folders in it
     #[arg(value_name = "DIR", default_value = "scenarios")]
     pub(crate) folder: PathBuf,
 }

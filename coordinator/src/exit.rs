@@ -8,7 +8,7 @@ use std::process::ExitCode;
 pub(crate) enum Ending {
     /// 0
     Done,
-    /// 1: an expectation fails.
+    /// 1: an expectation, or a condition of `compare`, fails.
     ExpectationFails,
     /// 2: the input is wrong; already reported.
     BadInput,

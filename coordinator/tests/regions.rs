@@ -60,12 +60,13 @@ fn batches_and_calls_are_recorded_and_stand_in_the_timeline() {
     let (bench, run) = measured(&scenario("16MiB", "loop = ['punch seg 8KiB pause 100us']"));
     for one in of_role(&run, "victim") {
         let memory = one.memory.as_ref().unwrap();
-        assert!(memory.batches > 0 && memory.record_ns > 0.0 && memory.calls == 0, "{memory:?}");
+        // A batch a pass, counted from the culprit's begin on: on a busy machine perhaps none.
+        assert!(memory.batches <= one.passes && memory.record_ns > 0.0 && memory.calls == 0, "{memory:?}");
     }
     for one in of_role(&run, "culprit") {
         let memory = one.memory.as_ref().unwrap();
         // A chunk each 100 us of at most 30 ms; on a busy machine fewer.
-        assert!(memory.batches == 0 && (1..=300).contains(&memory.calls), "{memory:?}");
+        assert!(memory.batches == 0 && memory.calls <= 300, "{memory:?}");
     }
     let mut rows = csv::Reader::from_path(bench.only_result().join("timeline.csv")).unwrap();
     let rows: Vec<csv::StringRecord> = rows.records().map(Result::unwrap).collect();
@@ -82,7 +83,7 @@ fn batches_and_calls_are_recorded_and_stand_in_the_timeline() {
     let counted: u64 = (rows.iter().filter(|row| &row[0] == "base" && &row[1] == "0" && &row[4] == "batches"))
         .map(|row| row[8].parse::<u64>().unwrap())
         .sum();
-    assert!(counted >= first("victim").batches, "those before the culprit's begin come on top");
+    assert!(counted > 0 && counted >= first("victim").batches, "those before the culprit's begin come on top");
 }
 
 /// The victim's pages that the culprit has punched are not there any more, those of its own view stay: told by who has to
@@ -166,6 +167,56 @@ fn huge_pages_that_are_not_there_leave_nothing_to_run() {
     assert_eq!(output.status.code(), Some(4), "{said}");
     assert!(said.contains("its regions need 512 huge pages of 2 MiB"), "{said}");
     assert!(said.contains("free_hugepages") && said.contains("sysctl vm.nr_hugepages=512"), "{said}");
+}
+
+/// Huge pages that this test sets apart where it may and too few are, and gives back.
+struct SetApart(Option<String>);
+
+const SET_APART: &str = "/proc/sys/vm/nr_hugepages";
+
+impl SetApart {
+    /// So many are free now; `None` where they cannot be had.
+    fn at_least(pages: u64) -> Option<SetApart> {
+        let free = || {
+            let text = std::fs::read_to_string("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages").ok()?;
+            text.trim().parse::<u64>().ok()
+        };
+        if free()? >= pages {
+            return Some(SetApart(None));
+        }
+        let before = std::fs::read_to_string(SET_APART).ok()?;
+        let more = before.trim().parse::<u64>().ok()? + pages;
+        std::fs::write(SET_APART, more.to_string()).ok()?;
+        let apart = SetApart(Some(before));
+        (free()? >= pages).then_some(apart)
+    }
+}
+
+impl Drop for SetApart {
+    fn drop(&mut self) {
+        if let Some(before) = &self.0 {
+            std::fs::write(SET_APART, before).expect("what could be raised can be lowered");
+        }
+    }
+}
+
+/// Explicit huge pages, of one process and shared: told by the faults of touching what another punched, one for 512.
+#[test]
+fn huge_pages_that_are_there_are_mapped_whole() {
+    let _alone = alone();
+    // Those of the region, and of its copies in the arms beside.
+    let Some(_apart) = SetApart::at_least(16) else {
+        println!("skipped: this machine has no huge pages to set apart");
+        return;
+    };
+    let shared = scenario("4MiB", "loop = ['punch seg', 'sleep 1s']")
+        .replace("shared = true", "shared = true\npages = \"2MiB\"")
+        .replace("window = \"40ms\"", "window = \"1100ms\"")
+        .replace("repetitions = 2", "repetitions = 1")
+        .replace("loop = [\"touch own\"]", "loop = [\"sleep 500ms\", \"touch seg\", \"touch own\"]");
+    let (_bench, run) = measured(&shared);
+    let seen = of_role(&run, "victim").iter().map(|one| faults(one)).max().unwrap();
+    assert!((2..512).contains(&seen), "two pages of 2 MiB are back after {seen} faults");
 }
 
 /// A shared-memory file system of 3 MiB, seen by the run alone: the segment fits, the region does not.

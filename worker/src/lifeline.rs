@@ -15,7 +15,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 /// Beyond window, warm-up and a pass at either end, how long a worker may live by its own timer; times the workers that
 /// take turns on its CPU. The coordinator's deadline is shorter.
-const GRACE_S: u64 = 30;
+const GRACE_S: u64 = 40;
 
 /// Ties this process to its coordinator. Interrupts from the keyboard are for the coordinator, which ends its workers.
 ///

@@ -4,8 +4,8 @@ use crate::cli::{ExportFormat, ExportOptions};
 use crate::exit::{CommandError, Ending};
 use crate::export::points::{Exported, points};
 use crate::export::push::{self, Target};
-use crate::export::saved::Saved;
 use crate::export::{hlog, line_protocol, tidy};
+use crate::saved::Saved;
 use std::io::{BufWriter, Write};
 
 pub(crate) fn export(options: &ExportOptions) -> Result<Ending, CommandError> {

@@ -2,6 +2,7 @@
 
 pub(crate) mod check;
 pub(crate) mod clean;
+pub(crate) mod compare;
 pub(crate) mod doctor;
 pub(crate) mod estimate;
 pub(crate) mod export;

@@ -1,8 +1,8 @@
 //! A saved run's `latency.hlog`, passed on only if it is whole and this run's.
 
-use crate::export::saved::Saved;
 use crate::report::hlog::tag;
 use crate::report::text::escaped;
+use crate::saved::Saved;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD as BASE64;
 use hdrhistogram::Histogram;

@@ -1,10 +1,9 @@
-//! A saved run for other programs: [`saved`] reads and checks it, [`points`] makes it points in time, which
-//! [`line_protocol`] and [`tidy`] write and [`push`] sends to a server; [`hlog`] passes on its histograms.
+//! A [saved run](crate::saved) for other programs: [`points`] makes it points in time, which [`line_protocol`] and
+//! [`tidy`] write and [`push`] sends to a server; [`hlog`] passes on its histograms.
 
 pub(crate) mod hlog;
 pub(crate) mod line_protocol;
 pub(crate) mod points;
 pub(crate) mod push;
-pub(crate) mod saved;
 pub(crate) mod tidy;
 mod timeline;

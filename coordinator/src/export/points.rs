@@ -4,8 +4,8 @@
 //! their own names, and its tags say whose they are. A key that is added to `run.json` is exported without a change
 //! here.
 
-use crate::export::saved::Saved;
 use crate::export::timeline;
+use crate::saved::Saved;
 use record::{ArmSummary, Observation, Run};
 use serde::Serialize;
 use serde_json::{Map, Value};

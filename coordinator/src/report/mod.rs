@@ -3,9 +3,11 @@
 //!
 //! [`terminal`] is the page on standard output, [`files`] what stays on disk, [`progress`] what is seen while the run
 //! goes on (standard error), [`code`] the listings of `run --show-code`, [`doctor`] the screen of `doctor`, [`topology`]
-//! that of `topology`, [`modelled`] the page of `model`, [`layout`] a struct as `import` shows it.
+//! that of `topology`, [`modelled`] the page of `model`, [`compare`] that of `compare`, [`layout`] a struct as `import`
+//! shows it.
 
 pub(crate) mod code;
+pub(crate) mod compare;
 pub(crate) mod doctor;
 mod figures;
 pub(crate) mod files;

@@ -87,6 +87,11 @@ impl Cell {
         Cell { text: figure.value, ends: figure.ends }
     }
 
+    /// A word, and a remark that stands behind or below it as an interval would.
+    pub(super) fn remarked(text: impl AsRef<str>, remark: Option<String>) -> Cell {
+        Cell { text: escaped(text.as_ref()), ends: remark.map(|remark| escaped(&remark)) }
+    }
+
     fn line(&self) -> String {
         match &self.ends {
             Some(ends) => format!("{}\u{a0}{ends}", self.text),

@@ -1,6 +1,7 @@
 //! The page that a run ends with: what a student reads without a manual.
 
 mod arms;
+mod batches;
 mod closing;
 mod counters;
 mod latency;
@@ -26,6 +27,7 @@ pub(crate) fn render(run: &Run, results: Option<&Path>, style: &Style) -> String
     arms::write(&mut page, run);
     workers::write(&mut page, run);
     latency::write(&mut page, run);
+    batches::write(&mut page, run);
     locks::write(&mut page, run);
     stacks::write(&mut page, run);
     verdict::write(&mut page, run);

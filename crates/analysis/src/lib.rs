@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod classes;
+pub mod compare;
 mod counters;
 mod diagnose;
 mod evictions;

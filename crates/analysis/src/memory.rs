@@ -25,6 +25,7 @@ pub(crate) fn observe(worker: Option<&WorkerProgram>, trace: &Trace, clock: Tick
         calls_ns: memory.calls.iter().map(|call| length(call.start_ticks, call.end_ticks)).sum(),
         log_lost: memory.calls_lost + memory.stalls_lost,
         record_ns: memory.record_cost_ticks / clock.ticks_per_ns,
+        ticks_per_ns: clock.ticks_per_ns,
         bucket_ns: clock.ns(memory.bucket_ticks),
         uncorrected: counts(&memory.times.uncorrected, clock),
         before: memory.before.iter().flat_map(|before: &BatchTimes| counts(&before.uncorrected, clock)).collect(),

@@ -7,8 +7,8 @@ use crate::words::count;
 use crate::{FEWEST_BLOCKS, counters, interval, locks, memory, times};
 use plan::{ArmKind, BoundArm, Program, WorkerProgram};
 use record::{
-    ArmState, ArmSummary, Contention, Interval, LayoutRow, Observation, OtherRegime, Quantiles, RepetitionCount,
-    RoleSummary, WorkerSummary,
+    ArmState, ArmSummary, Contention, Interval, LayoutRow, Observation, OtherRegime, Percentiles, Quantiles,
+    RepetitionCount, RoleSummary, WorkerSummary,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -187,6 +187,10 @@ fn role_summary(view: &View, bound: &BoundArm, program: &Program, role: &str) ->
         view.ratio(arm, &baseline.arm.name, role)
     };
     let shared = matches!(bound.arm.kind, ArmKind::Variant | ArmKind::Control);
+    let batch_ns = times::percentiles(memory().flat_map(|memory| &memory.uncorrected));
+    let batch_before_ns = times::percentiles(memory().flat_map(|memory| &memory.before));
+    let rate = memory().map(|memory| memory.ticks_per_ns).next();
+    let in_ticks = |times: Option<Percentiles>| Some(times::in_ticks(&times?, rate?));
     RoleSummary {
         role: role.to_owned(),
         ns_per_op: interval(ns_per_op, "ns_per_op"),
@@ -202,9 +206,11 @@ fn role_summary(view: &View, bound: &BoundArm, program: &Program, role: &str) ->
         latency_ns: times::percentiles(workers.iter().flat_map(|o| &o.response)),
         service_ns: times::percentiles(service()),
         service_corrected_ns: period.and_then(|period| times::corrected_percentiles(service(), period.0)),
-        batch_ns: times::percentiles(memory().flat_map(|memory| &memory.uncorrected)),
+        batch_ns,
         batch_corrected_ns: times::percentiles(memory().flat_map(|memory| &memory.corrected)),
-        batch_before_ns: times::percentiles(memory().flat_map(|memory| &memory.before)),
+        batch_before_ns,
+        batch_ticks: in_ticks(batch_ns),
+        batch_before_ticks: in_ticks(batch_before_ns),
         counters: counters::summaries(&workers),
     }
 }

@@ -83,6 +83,21 @@ pub(crate) fn corrected_percentiles<'a>(
     of(&histogram(times.into_iter().copied())?.clone_correct(expected_interval_ns))
 }
 
+/// Nanoseconds as ticks of the clock that they were read by.
+pub(crate) fn in_ticks(ns: &Percentiles, ticks_per_ns: f64) -> Percentiles {
+    let ticks = |ns: u64| (ns as f64 * ticks_per_ns).round() as u64;
+    Percentiles {
+        count: ns.count,
+        min: ticks(ns.min),
+        mean: ns.mean * ticks_per_ns,
+        p50: ticks(ns.p50),
+        p90: ticks(ns.p90),
+        p99: ticks(ns.p99),
+        p999: ticks(ns.p999),
+        max: ticks(ns.max),
+    }
+}
+
 fn of(histogram: &Histogram<u64>) -> Option<Percentiles> {
     let at = |q| histogram.value_at_quantile(q);
     (!histogram.is_empty()).then(|| Percentiles {
@@ -154,6 +169,13 @@ mod tests {
     fn tallies_add_up_to_the_tally_of_all() {
         let (odd, even) = (tally((1..100_000).step_by(2)), tally((2..100_000).step_by(2)));
         assert_eq!(merged(odd.iter().chain(&even)), tally(1..100_000));
+    }
+
+    #[test]
+    fn ticks_are_nanoseconds_by_the_rate_and_as_many() {
+        let seen = in_ticks(&percentiles(&tally([10, 20, 30, 41].into_iter())).unwrap(), 2.6);
+        assert_eq!((seen.count, seen.min, seen.p50, seen.max), (4, 26, 52, 107));
+        assert!((seen.mean - 65.65).abs() < 1e-9, "{}", seen.mean);
     }
 
     /// One time of ten intervals stands for ten: 1000, 900, …, 100.

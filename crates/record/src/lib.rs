@@ -2,6 +2,7 @@
 //! JSON contract; its field names are part of it, and it only grows within one [`SCHEMA_VERSION`].
 #![forbid(unsafe_code)]
 
+mod compare;
 mod costs;
 mod doctor;
 mod events;
@@ -15,6 +16,10 @@ mod run;
 mod topology;
 mod trace;
 
+pub use compare::{
+    Asks, Both, CompareLock, CompareRow, ComparedPair, ComparedRun, Comparison, ConditionOutcome, ConditionRow,
+    ConditionState, Difference, Side, Unmatched, Verdict,
+};
 pub use costs::CostProbe;
 pub use doctor::{Check, CheckState, Doctor};
 pub use events::Events;

@@ -117,6 +117,9 @@ pub struct MemoryObservation {
     pub log_lost: u64,
     /// What recording one batch cost.
     pub record_ns: f64,
+    /// Ticks of the TSC in a nanosecond, by which its ticks became nanoseconds.
+    #[serde(default)]
+    pub ticks_per_ns: f64,
     /// Length of a bucket of the timeline.
     pub bucket_ns: f64,
     /// Each batch as it was, from the begin of the last role's work on. In memory only, as all that follows.

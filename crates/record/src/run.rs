@@ -388,6 +388,12 @@ pub struct RoleSummary {
     /// The batches before that, as they were; `None` where all roles begin with the window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub batch_before_ns: Option<Percentiles>,
+    /// `batch_ns` in ticks of the TSC.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batch_ticks: Option<Percentiles>,
+    /// `batch_before_ns` in ticks of the TSC.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batch_before_ticks: Option<Percentiles>,
     /// Counters by glossary name, summed over its workers and repetitions of the headline regime.
     pub counters: BTreeMap<String, CounterSummary>,
 }
@@ -536,7 +542,7 @@ pub struct LockWorker {
     pub longest_gap_ns: f64,
 }
 
-/// Percentiles of a distribution, nanoseconds, from an HdrHistogram of 3 digits.
+/// Percentiles of a distribution, from an HdrHistogram of 3 digits. Its unit stands in the name of whoever has one.
 #[derive(Copy, Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Percentiles {
     /// How many.

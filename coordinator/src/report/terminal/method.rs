@@ -88,7 +88,12 @@ fn spoiled(run: &Run) -> Option<String> {
 }
 
 fn watching(run: &Run) -> Option<String> {
-    run.method.watching_cost.map(|share| format!("Watching took {} of the window.", percent(share)))
+    let logged = run.observations.iter().any(|one| one.kernel.as_ref().is_some_and(|kernel| !kernel.events.is_empty()));
+    let log = match logged {
+        true => " The kernel's log of interrupts is not in that: it lengthens each by what docs/counters.md says.",
+        false => "",
+    };
+    run.method.watching_cost.map(|share| format!("Watching took {} of the window.{log}", percent(share)))
 }
 
 fn extended(run: &Run) -> Option<String> {

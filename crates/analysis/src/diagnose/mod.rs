@@ -38,7 +38,8 @@ use plan::{BoundArm, Placed, Program};
 use record::{ArmSummary, Diagnosis, Severity};
 use std::collections::BTreeSet;
 
-/// What is wrong, most severe first; at most one diagnosis a kind, and `none` where no rule fires.
+/// What is wrong, most severe first; at most one diagnosis a kind (of `tlb_shootdown` one between processes and one between
+/// threads: their causes and cures differ), and `none` where no rule fires.
 pub(crate) fn diagnose(view: &View, arms: &[ArmSummary]) -> Vec<Diagnosis> {
     let rules = [false_sharing::find, true_sharing::find, reader_invalidation::find, adjacent_line::find];
     let of_locks = [

@@ -54,6 +54,13 @@ struct Sick<'a> {
     cost: Cost<'a>,
 }
 
+impl Sick<'_> {
+    /// Whether some culprit is a thread of the victim's process.
+    fn in_one_process(&self) -> bool {
+        self.shots.iter().any(|shot| shot.one_process)
+    }
+}
+
 /// The victim's figure over that in an arm without.
 struct Cost<'a> {
     measure: Measure,
@@ -62,7 +69,8 @@ struct Cost<'a> {
     instead: Instead,
 }
 
-pub(super) fn find(view: &View) -> Option<(f64, Diagnosis)> {
+/// The worst between processes and the worst between threads of one.
+pub(super) fn find(view: &View) -> Vec<(f64, Diagnosis)> {
     let mut found: Vec<Sick> = Vec::new();
     for (arm, program) in view.variants() {
         for role in &arm.arm.case.roles {
@@ -73,9 +81,15 @@ pub(super) fn find(view: &View) -> Option<(f64, Diagnosis)> {
         }
     }
     found.sort_by(|a, b| b.cost.ratio.median.total_cmp(&a.cost.ratio.median));
-    let worst = found.first()?;
+    let (threads, processes): (Vec<Sick>, Vec<Sick>) = found.into_iter().partition(Sick::in_one_process);
+    [processes, threads].iter().filter_map(|alike| worst(view, alike)).collect()
+}
+
+/// The first of those that are sick alike, the worst first; it names the arms of all.
+fn worst(view: &View, alike: &[Sick]) -> Option<(f64, Diagnosis)> {
+    let worst = alike.first()?;
     let mut arms: Vec<String> = Vec::new();
-    for sick in &found {
+    for sick in alike {
         if !arms.contains(&sick.arm.arm.name) {
             arms.push(sick.arm.arm.name.clone());
         }

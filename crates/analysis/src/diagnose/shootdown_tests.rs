@@ -100,6 +100,16 @@ fn a_thread_that_frees_is_cured_by_using_again_and_the_gain_is_this_run_s() {
 }
 
 #[test]
+fn processes_and_threads_are_told_apart_and_each_has_its_own_cure() {
+    let all = usual(&["quiet", "punch", "own-view", "frees", "reuse"]).analyse().diagnosis;
+    let of: Vec<_> = all.iter().filter(|seen| seen.kind == "tlb_shootdown").collect();
+    let [first, second] = of[..] else { panic!("two: {all:#?}") };
+    let gain = |arm: &str| [first, second].iter().find(|d| d.arms == [arm]).and_then(|d| d.expected_gain.clone());
+    assert_eq!(gain("punch").map(|gain| gain.arm).as_deref(), Some("reuse"));
+    assert_eq!(gain("frees").map(|gain| gain.arm).as_deref(), Some("reuse"));
+}
+
+#[test]
 fn larger_pieces_and_the_own_view_are_cures_where_they_gain() {
     let gain = |bench: &mut Bench| found(bench).and_then(|seen| seen.expected_gain).map(|gain| gain.arm);
     assert_eq!(gain(&mut usual(&["punch", "own-view"])).as_deref(), Some("own-view"));

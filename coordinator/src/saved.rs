@@ -1,4 +1,4 @@
-//! A run that was saved: found, read and checked.
+//! A run that was saved, for the commands that look back: found, read and checked.
 
 use crate::report::text::escaped;
 use record::{Run, SCHEMA_VERSION};
@@ -46,7 +46,7 @@ pub(crate) enum SavedError {
     NotJson { path: PathBuf, source: serde_json::Error },
     /// Another version's.
     #[error(
-        "`{}` is written in schema version {found}, and this program reads {SCHEMA_VERSION}: export it with the \
+        "`{}` is written in schema version {found}, and this program reads {SCHEMA_VERSION}: read it with the \
          program that made it (its `tool` says {tool})",
         shown(path)
     )]
