@@ -145,7 +145,7 @@ proptest! {
         let mut table = Table::default();
         for (kind, to, members, rest) in types {
             // Numbers that mostly lead to one of the types, so that loops come about.
-            let near = |number: &u32| if number % 3 == 0 { *number } else { number % 13 };
+            let near = |number: &u32| if number.is_multiple_of(3) { *number } else { number % 13 };
             let rest: Vec<u32> = rest.iter().map(near).collect();
             let words = match kind {
                 1 | 14 | 17 => 1,
