@@ -377,6 +377,23 @@ fn a_scenario_says_of_each_member_what_to_know_of_it() {
 }
 
 #[test]
+fn the_number_in_an_atomic_type_has_its_members_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let rust = ["-g", "--edition=2024", "-Adead_code"];
+    let cases: [(&str, &[&str], &str, &str); 2] =
+        [("rustc", &rust, "structs.rs", "structs::Aligned"), ("g++", &["-g"], "classes.cpp", "Slots<long int, 5>")];
+    for (compiler, arguments, source, name) in cases {
+        let Some(program) = compile(compiler, arguments, source, at, "program") else { return };
+        let file = at.join(format!("{compiler}.toml"));
+        let output = import(&[program.to_str().unwrap(), "--struct", name, "-o", file.to_str().unwrap()]);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        let text = std::fs::read_to_string(file).unwrap();
+        assert!(text.contains("[field.head]\ntype  = \"u64\"\n"), "{text}");
+    }
+}
+
+#[test]
 fn a_struct_of_the_kernel_is_made_a_scenario_however_many_members_it_has() {
     if !Path::new("/sys/kernel/btf/vmlinux").exists() {
         return skip("this kernel has no BTF of itself");

@@ -67,31 +67,35 @@ impl<'a> Page<'a> {
             self.remark(&told, 1, Tone::Faint);
         }
         self.text.push_str("}\n");
-        let (lines, s) = (self.of.lines(), if self.of.lines() == 1 { "" } else { "s" });
-        let align = if self.of.align_declared { "" } else { ", as its members ask for" };
-        let holes = self.of.holes();
-        let mut told = format!(
-            "{} bytes on {lines} line{s} of {CACHE_LINE_BYTES}, aligned to {}{align}",
-            self.of.bytes, self.of.align
-        );
-        if !holes.is_empty() {
-            let bytes: u64 = holes.iter().map(|hole| hole.bytes).sum();
-            told.push_str(&format!(
-                "; {bytes} bytes in {} hole{}",
-                holes.len(),
-                if holes.len() == 1 { "" } else { "s" }
-            ));
-        }
-        if self.of.packed {
-            told.push_str("; packed");
-        }
-        self.prose(&told, "", Tone::Strong);
+        self.prose(&self.summary(), "", Tone::Strong);
         if !self.of.align.is_multiple_of(CACHE_LINE_BYTES) {
             let told = format!(
                 "Lines are counted from the struct's begin, which need not lie at a multiple of {CACHE_LINE_BYTES}."
             );
             self.prose(&told, "", Tone::Faint);
         }
+    }
+
+    fn summary(&self) -> String {
+        let plural = |count: u64| if count == 1 { "" } else { "s" };
+        let (bytes, lines, align) = (self.of.bytes, self.of.lines(), self.of.align);
+        let mut told =
+            format!("{bytes} bytes on {lines} line{} of {CACHE_LINE_BYTES}, aligned to {align}", plural(lines));
+        if !self.of.align_declared {
+            told.push_str(", as its members ask for");
+        }
+        let holes = self.of.holes();
+        if !holes.is_empty() {
+            let bytes: u64 = holes.iter().map(|hole| hole.bytes).sum();
+            told.push_str(&format!("; {bytes} bytes in {} hole{}", holes.len(), plural(holes.len() as u64)));
+        }
+        if !self.holes.is_empty() {
+            told.push_str(", those inside nested structs counted");
+        }
+        if self.of.packed {
+            told.push_str("; packed");
+        }
+        told
     }
 
     /// Members of the struct, or of the one at the path `within`.
@@ -202,7 +206,7 @@ impl<'a> Page<'a> {
     fn beside(&mut self, left: &str, right: &str) {
         let room = self.style.width().saturating_sub(BESIDE);
         if room < LEAST_LEFT {
-            self.lines(left, self.style.width(), Tone::Strong);
+            self.lines(left, self.style.width());
             let told = right.split_whitespace().collect::<Vec<_>>().join(" ");
             self.prose(&told, "        ", Tone::Faint);
             return;
@@ -219,7 +223,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    fn lines(&mut self, text: &str, width: usize, _: Tone) {
+    fn lines(&mut self, text: &str, width: usize) {
         for line in self.broken(text, width) {
             self.text.push_str(&line);
             self.text.push('\n');

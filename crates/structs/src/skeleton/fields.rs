@@ -65,7 +65,7 @@ pub(super) fn fields(of: &Struct) -> Vec<Entry> {
 
 fn placed(of: &Struct, nested: bool) -> Vec<Entry> {
     let mut leaves = Vec::new();
-    let from = Level { overlapping: of.keyword == Keyword::Union, nested, lock: None };
+    let from = Level { overlapping: of.keyword == Keyword::Union, nested, wrapped: false, lock: None };
     collect(&of.members, &from, "", &mut leaves);
     let mut names = Names::default();
     let mut taken = Taken::default();
@@ -108,7 +108,14 @@ struct Level {
     overlapping: bool,
     /// Whether members of nested structs are fields, and not the structs as a whole.
     nested: bool,
+    /// Whether they are what one member is all of, such as the number in an atomic type: it has that member's name.
+    wrapped: bool,
     lock: Option<String>,
+}
+
+fn is_wrapper(member: &Member) -> bool {
+    let with_bytes: Vec<&Member> = member.members.iter().filter(|own| own.bytes > 0).collect();
+    matches!(with_bytes[..], [own] if (own.offset, own.bytes) == (member.offset, member.bytes))
 }
 
 fn is_lock(member: &Member) -> bool {
@@ -124,7 +131,7 @@ fn collect<'a>(members: &'a [Member], level: &Level, within: &str, leaves: &mut 
     }
     for member in ordered {
         // A base class's members are its heir's.
-        let own = if member.kind == Kind::Base { "" } else { &member.name };
+        let own = if level.wrapped || member.kind == Kind::Base { "" } else { &member.name };
         let path = path(within, own);
         let lock = level.lock.clone().or_else(|| is_lock(member).then(|| path.clone()));
         let whole = !level.nested && !member.name.is_empty() && matches!(member.kind, Kind::Nested(_));
@@ -135,7 +142,12 @@ fn collect<'a>(members: &'a [Member], level: &Level, within: &str, leaves: &mut 
             leaves.push(Leaf { path, member, begin: byte(first / 8), end: byte(behind.div_ceil(8)), lock });
         } else {
             let overlapping = member.kind == Kind::Nested(Keyword::Union);
-            collect(&member.members, &Level { overlapping, nested: level.nested, lock }, &path, leaves);
+            collect(
+                &member.members,
+                &Level { overlapping, nested: level.nested, wrapped: is_wrapper(member), lock },
+                &path,
+                leaves,
+            );
         }
     }
 }
