@@ -503,3 +503,23 @@ fn a_struct_that_is_only_declared_is_told_from_one_that_is_not_there() {
     let told = refused(&[at.join("program").to_str().unwrap(), "--struct", "hidden"]);
     assert!(told.contains("only declares `hidden`"), "{told}");
 }
+
+#[test]
+fn a_base_class_that_one_unit_only_declares_is_found_in_the_unit_that_defines_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    // GCC describes a class with virtual functions whole where its first virtual function is defined, and elsewhere
+    // only declares it. Another namespace has one of the same name.
+    let header = "namespace a { struct Base { virtual void first(); long x; char y; }; }\n\
+                  namespace b { struct Base { int other[10]; }; }\n";
+    let user = "#include \"base.h\"\nstruct Heir { a::Base base; char z; };\nb::Base unused;\nHeir *heir;\n\
+                int main() { return sizeof(*heir); }\n";
+    std::fs::write(at.join("base.h"), header).unwrap();
+    std::fs::write(at.join("user.cpp"), user).unwrap();
+    std::fs::write(at.join("base.cpp"), "#include \"base.h\"\nvoid a::Base::first() {}\na::Base it;\n").unwrap();
+    let arguments = ["-g", "-fno-rtti", "-femit-struct-debug-baseonly", "user.cpp", "base.cpp", "-o", "program"];
+    let Some(()) = tool("g++", &arguments, at) else { return };
+    let heir = imported(&at.join("program"), "Heir");
+    let base = &heir.fields[0];
+    assert_eq!((base.bytes, base.fields.len(), heir.bytes), (24, 3, 32), "{heir:#?}");
+}

@@ -58,7 +58,11 @@ fn write(path: &Path, text: &str) -> Result<(), CommandError> {
         CommandError::Usage(format!("--emit-scenario {}: {what}; {cure}", path.display()))
     };
     let mut file = std::fs::File::create_new(path).map_err(wrong)?;
-    file.write_all(text.as_bytes()).map_err(wrong)
+    file.write_all(text.as_bytes()).map_err(|error| {
+        // A part of a scenario is none; that it cannot be removed either changes nothing about that.
+        let _ = std::fs::remove_file(path);
+        wrong(error)
+    })
 }
 
 fn record(of: &Struct, from: &Path, format: &str) -> Import {

@@ -52,15 +52,22 @@ pub(crate) fn names(spaces: &Spaces<'_>) -> Result<BTreeSet<String>, Error> {
     Ok(names)
 }
 
-/// A definition of the struct that is only declared elsewhere, by the whole name.
-pub(crate) fn definition(spaces: &Spaces<'_>, name: &str) -> Result<Option<At>, Error> {
+/// The definition of the struct that is only declared at `declared`: the first of the same whole name.
+pub(crate) fn definition(spaces: &Spaces<'_>, declared: At) -> Result<Option<At>, Error> {
+    let mut wanted = None;
+    in_unit(spaces, (declared.space, declared.unit), &mut |at, named, scopes| {
+        if at == declared {
+            wanted = Some((named.name, scopes.qualified(named.name)));
+        }
+    })?;
+    let Some((name, whole)) = wanted else { return Ok(None) };
     let mut found = None;
-    let mut visit = |at: At, named: &Named<'_>, _: &Scopes<'_>| {
-        if found.is_none() && !named.declared && !named.alias && named.name.slice() == name.as_bytes() {
+    every_type(spaces, &mut |at, named, scopes| {
+        let fits = found.is_none() && !named.declared && !named.alias && named.name.slice() == name.slice();
+        if fits && scopes.qualified(named.name) == whole {
             found = Some(at);
         }
-    };
-    every_type(spaces, &mut visit)?;
+    })?;
     Ok(found)
 }
 
@@ -96,12 +103,17 @@ type Visit<'v, 'a> = dyn FnMut(At, &Named<'a>, &Scopes<'a>) + 'v;
 fn every_type<'a>(spaces: &Spaces<'a>, visit: &mut Visit<'_, 'a>) -> Result<(), Error> {
     for (space, of) in spaces.all.iter().enumerate() {
         for unit in 0..of.headers.len() {
-            let parsed = spaces.parse(space, unit)?;
-            let walk = Walk { spaces, unit: &parsed.unit, at: (space, unit) };
-            walk.run(visit).map_err(|error| spaces.damaged(space, unit, error))?;
+            in_unit(spaces, (space, unit), visit)?;
         }
     }
     Ok(())
+}
+
+fn in_unit<'a>(spaces: &Spaces<'a>, at: (usize, usize), visit: &mut Visit<'_, 'a>) -> Result<(), Error> {
+    let (space, unit) = at;
+    let parsed = spaces.parse(space, unit)?;
+    let walk = Walk { spaces, unit: &parsed.unit, at };
+    walk.run(visit).map_err(|error| spaces.damaged(space, unit, error))
 }
 
 struct Walk<'s, 'a> {

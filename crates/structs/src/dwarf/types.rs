@@ -26,7 +26,7 @@ pub(super) struct Types<'s, 'a> {
     path: &'s Path,
     /// `None` while it is being made: a struct cannot hold itself.
     made: RefCell<HashMap<At, Option<Rc<Aggregate>>>>,
-    defined: RefCell<HashMap<String, Option<At>>>,
+    defined: RefCell<HashMap<At, Option<At>>>,
     budget: Budget,
     /// The unit of the last hit.
     last: Cell<(usize, usize)>,
@@ -275,7 +275,7 @@ impl<'s, 'a> Types<'s, 'a> {
         let by_signature = self.referred(at, entry, dw::DW_AT_signature);
         let found = match by_signature {
             Some(found) => Some(found),
-            None => self.definition(name)?,
+            None => self.definition(at)?,
         };
         match found.filter(|found| *found != at) {
             Some(found) => self.aggregate(found, name, depth + 1),
@@ -283,15 +283,15 @@ impl<'s, 'a> Types<'s, 'a> {
         }
     }
 
-    fn definition(&self, name: &str) -> Result<Option<At>, Error> {
-        if let Some(known) = self.defined.borrow().get(name) {
+    fn definition(&self, declared: At) -> Result<Option<At>, Error> {
+        if let Some(known) = self.defined.borrow().get(&declared) {
             return Ok(*known);
         }
-        if name.is_empty() || self.defined.borrow().len() >= SEARCHES_MAX {
+        if self.defined.borrow().len() >= SEARCHES_MAX {
             return Ok(None);
         }
-        let found = scan::definition(self.spaces, name)?;
-        self.defined.borrow_mut().insert(name.to_owned(), found);
+        let found = scan::definition(self.spaces, declared)?;
+        self.defined.borrow_mut().insert(declared, found);
         Ok(found)
     }
 
