@@ -60,6 +60,15 @@ pub(crate) enum Command {
                       noise hid the answer; 4: this host can measure no layout, having one CPU, say. docs/advise.md has \
                       the rules.")]
     Advise(AdviseOptions),
+    /// Read a struct's layout out of a program's debug information, and make a scenario of it
+    #[command(
+        after_help = "Examples: coordinator import target/debug/server --struct Ring --emit-scenario ring.toml\n          \
+                      coordinator import --btf --struct task_struct\n          coordinator import server --struct \
+                      'lab::Queue<int>' --at queue.h:12\n\nDebug information is DWARF, of C, C++ or Rust, in the \
+                      program or split off (.dwo, .dwp, .gnu_debuglink, .gnu_debugaltlink, /usr/lib/debug). Of a name \
+                      the namespaces and the arguments of a template may be left out."
+    )]
+    Import(ImportOptions),
     /// Hold runs against each other: before and after a change, one machine and another, or the variants of one run
     #[command(
         after_help = "Examples: coordinator compare results/queue/BEFORE results/queue/AFTER --fail-if 'packed slower \
@@ -281,6 +290,42 @@ pub(crate) struct TopologyOptions {
     /// No progress on standard error
     #[arg(long, short)]
     pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ImportOptions {
+    /// A program, a library or an object file with debug information
+    #[arg(value_name = "BINARY", required_unless_present = "btf", conflicts_with = "btf")]
+    pub(crate) binary: Option<PathBuf>,
+    /// The struct, class, union or Rust enum, as its language writes its name
+    #[arg(long = "struct", value_name = "NAME")]
+    pub(crate) name: String,
+    /// Read the types of a kernel or a BPF program in place of a binary's; without FILE, those of the running kernel
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = structs::KERNEL_BTF)]
+    pub(crate) btf: Option<PathBuf>,
+    /// Of several types of that name the one that is declared there; the end of the path is enough
+    #[arg(long, value_name = "FILE:LINE", value_parser = place)]
+    pub(crate) at: Option<(String, u64)>,
+    /// Of several types of that name the one with this number in the list
+    #[arg(long, value_name = "N")]
+    pub(crate) nth: Option<usize>,
+    /// Write a scenario with each member as a field at its offset, for you to add who uses it; the file must not be
+    /// there yet
+    #[arg(long, short = 'o', value_name = "FILE")]
+    pub(crate) emit_scenario: Option<PathBuf>,
+    /// Show the members of nested structs, too
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) expand: bool,
+    /// Print it as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `queue.h:12`.
+fn place(text: &str) -> Result<(String, u64), String> {
+    let refused = || "expected a file and a line, such as queue.h:12".to_owned();
+    let (file, line) = text.rsplit_once(':').filter(|(file, _)| !file.is_empty()).ok_or_else(refused)?;
+    Ok((file.to_owned(), line.parse().map_err(|_| refused())?))
 }
 
 #[derive(Debug, Args)]
