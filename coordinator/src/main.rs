@@ -53,6 +53,7 @@ fn main() -> ExitCode {
         Command::Import(options) => commands::import::import(&options, cli.colour),
         Command::Compare(options) => commands::compare::compare(&options, cli.colour),
         Command::Export(options) => commands::export::export(&options),
+        Command::Explain(options) => commands::explain::explain(&options, cli.colour),
         Command::Clean => commands::clean::clean(),
     };
     exit::code(outcome, colour)

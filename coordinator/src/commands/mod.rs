@@ -6,6 +6,7 @@ pub(crate) mod clean;
 pub(crate) mod compare;
 pub(crate) mod doctor;
 pub(crate) mod estimate;
+pub(crate) mod explain;
 pub(crate) mod export;
 pub(crate) mod import;
 pub(crate) mod list;

@@ -47,6 +47,7 @@ fn run_of(mut bench: Bench, seed: u64) -> Run {
         arms: findings.arms,
         observations: bench.observations,
         expect: findings.expect,
+        predictions: findings.predictions,
         diagnosis: findings.diagnosis,
         warnings: findings.warnings,
     }
