@@ -4,7 +4,7 @@
 //! [`terminal`] is the page on standard output, [`files`] what stays on disk, [`progress`] what is seen while the run
 //! goes on (standard error), [`code`] the listings of `run --show-code`, [`doctor`] the screen of `doctor`, [`topology`]
 //! that of `topology`, [`modelled`] the page of `model`, [`compare`] that of `compare`, [`layout`] a struct as `import`
-//! shows it.
+//! shows it, [`markdown`] the project's own texts as `explain` shows them.
 
 pub(crate) mod advise;
 pub(crate) mod code;
@@ -16,6 +16,7 @@ pub(crate) mod hlog;
 pub(crate) mod layout;
 mod lock_log;
 pub(crate) mod logs;
+pub(crate) mod markdown;
 pub(crate) mod modelled;
 mod page;
 pub(crate) mod progress;

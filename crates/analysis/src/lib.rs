@@ -30,6 +30,7 @@ mod view;
 mod warnings;
 mod words;
 
+pub use diagnose::KINDS;
 pub use mask::{LockSpan, LockTime, Stuck, each_lock_time, observe, stuck, watching_share};
 pub use memory::{Moment, MomentKind, moments};
 pub use times::{DIGITS, Distribution, distributions, percentiles};
