@@ -3,10 +3,13 @@
 pub(crate) mod check;
 pub(crate) mod clean;
 pub(crate) mod compare;
+pub(crate) mod completions;
 pub(crate) mod doctor;
 pub(crate) mod estimate;
 pub(crate) mod export;
 pub(crate) mod list;
+pub(crate) mod man;
 pub(crate) mod model;
 pub(crate) mod run;
+pub(crate) mod schema;
 pub(crate) mod topology;

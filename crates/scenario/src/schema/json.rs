@@ -115,7 +115,8 @@ fn value(of: &str, key: &str) -> Value {
         ("expect", "when") => text(&patterns::condition()),
         ("placement", "strategy") => words(STRATEGIES),
         ("placement", "pad") => {
-            let powers = std::iter::successors(Some(PAD.0), |bytes| Some(bytes * 2)).take_while(|bytes| *bytes <= PAD.1);
+            let powers =
+                std::iter::successors(Some(PAD.0), |bytes| Some(bytes * 2)).take_while(|bytes| *bytes <= PAD.1);
             json!({ "enum": powers.collect::<Vec<_>>() })
         }
         ("placement", "offsets") => {
