@@ -75,7 +75,9 @@ mod tests {
     #[test]
     fn every_key_has_a_row_in_the_reference() {
         for (section, keys) in SECTIONS {
-            for key in keys.iter().filter(|key| *section != SECTIONS[0].0 || row(section, key).is_some()) {
+            // Those at the top of the file that are sections have tables of their own.
+            let is_section = |key: &str| section == &SECTIONS[0].0 && README.contains(&format!("`{key}`,"));
+            for key in keys.iter().filter(|key| !is_section(key)) {
                 assert!(row(section, key).is_some_and(|row| !row.description.is_empty()), "{section}: {key}");
             }
         }
