@@ -346,7 +346,16 @@ mod tests {
                 LockObservation { lock: "m".into(), acquisitions: 200, contended: 50, all_waits, ..Default::default() };
             seen.locks = vec![lock];
         }
-        let wait_ns = Some(Percentiles { count: 4, min: 80, mean: 3185.0, p50: 80, p90: 12_500, p99: 12_500, p999: 12_500, max: 12_500 });
+        let wait_ns = Some(Percentiles {
+            count: 4,
+            min: 80,
+            mean: 3185.0,
+            p50: 80,
+            p90: 12_500,
+            p99: 12_500,
+            p999: 12_500,
+            max: 12_500,
+        });
         run.arms[0].locks = vec![LockSummary {
             lock: "m".into(),
             kind: "mcs".into(),

@@ -27,11 +27,11 @@ pub fn json_schema() -> Value {
     let mut schema = section("the top of the file", &["role"]);
     schema["$schema"] = json!("http://json-schema.org/draft-07/schema#");
     schema["title"] = json!("A scenario of the contention lab");
-    // Where variants or a sweep may give a role its loop, a field its type and a region its size, the file need not.
+    // Where a variant's `set` or a sweep may give a role its loop, a field its type and a region its size, the file need not.
     let complete = |key: &str| json!({ "required": [key] });
     let each = |key: &str| json!({ "additionalProperties": complete(key) });
     schema["anyOf"] = json!([
-        { "required": ["variant"] },
+        { "required": ["variant"], "properties": { "variant": { "not": { "items": { "not": complete("set") } } } } },
         { "required": ["sweep"] },
         { "properties": { "role": { "items": complete("loop") }, "field": each("type"), "region": each("size") } },
     ]);

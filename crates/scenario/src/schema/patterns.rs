@@ -52,8 +52,17 @@ pub(super) fn percentage() -> String {
 
 /// `every 64 add hits[me]`, or anything with a placeholder in it.
 pub(super) fn step() -> String {
-    let verbs: Vec<String> = VERBS.iter().map(|verb| format!("{}{}", verb.name, operand(&verb.operand))).collect();
-    format!(r"[\s\S]*\$[\s\S]*|\s*(?:every\s+\+?[0-9]+\s+)?{}\s*", any_of(verbs.iter().map(String::as_str)))
+    // Editors show the pattern where a step does not fit it, so what many verbs take stands there once.
+    let mut forms: Vec<(String, Vec<&str>)> = Vec::new();
+    for verb in VERBS {
+        let operand = operand(&verb.operand);
+        match forms.iter_mut().find(|(known, _)| *known == operand) {
+            Some((_, verbs)) => verbs.push(verb.name),
+            None => forms.push((operand, vec![verb.name])),
+        }
+    }
+    let forms: Vec<String> = forms.into_iter().map(|(operand, verbs)| any_of(verbs) + &operand).collect();
+    format!(r"[\s\S]*\$[\s\S]*|\s*(?:every\s+\+?[0-9]+\s+)?{}\s*", any_of(forms.iter().map(String::as_str)))
 }
 
 fn operand(operand: &Operand) -> String {
