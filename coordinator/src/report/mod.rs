@@ -2,15 +2,18 @@
 //! this module rounds it, sets it beside its interval and puts it where a reader looks for it.
 //!
 //! [`terminal`] is the page on standard output, [`files`] what stays on disk, [`progress`] what is seen while the run
-//! goes on (standard error), [`live`] what `run --live` adds to it, [`code`] the listings of `run --show-code`, [`doctor`] the screen of `doctor`, [`topology`]
-//! that of `topology`, [`modelled`] the page of `model`, [`compare`] that of `compare`.
+//! goes on (standard error), [`live`] what `run --live` adds to it, [`code`] the listings of `run --show-code`, [`doctor`]
+//! the screen of `doctor`, [`topology`] that of `topology`, [`modelled`] the page of `model`, [`compare`] that of `compare`,
+//! [`layout`] a struct as `import` shows it.
 
+pub(crate) mod advise;
 pub(crate) mod code;
 pub(crate) mod compare;
 pub(crate) mod doctor;
 mod figures;
 pub(crate) mod files;
 pub(crate) mod hlog;
+pub(crate) mod layout;
 mod live;
 mod lock_log;
 pub(crate) mod logs;
