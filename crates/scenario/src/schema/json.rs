@@ -27,7 +27,8 @@ pub fn json_schema() -> Value {
     let mut schema = section("the top of the file", &["role"]);
     schema["$schema"] = json!("http://json-schema.org/draft-07/schema#");
     schema["title"] = json!("A scenario of the contention lab");
-    // Where a variant's `set` or a sweep may give a role its loop, a field its type and a region its size, the file need not.
+    // Where a variant's `set` or a sweep may give a role its loop, a field its type and a region its size, the file need
+    // not.
     let complete = |key: &str| json!({ "required": [key] });
     let each = |key: &str| json!({ "additionalProperties": complete(key) });
     schema["anyOf"] = json!([
