@@ -54,7 +54,11 @@ const BAD: &[(&str, &str, &str)] = &[
     ("[[role]]", "[sweep]\nworkers = []\n[[role]]", "$.sweep.workers"),
     ("[[role]]", "[sweep]\n\"measure.budget\" = [\"1s\"]\n[[role]]", "$.sweep"),
     ("[[role]]", "[sweep]\n\"role.counter.wrkers\" = [2]\n[[role]]", "$.sweep"),
-    ("[[role]]", "[variant.set]\n\"role.counter.workers\" = \"two\"\n[[role]]", "$.variant[1].set['role.counter.workers']"),
+    (
+        "[[role]]",
+        "[variant.set]\n\"role.counter.workers\" = \"two\"\n[[role]]",
+        "$.variant[1].set['role.counter.workers']",
+    ),
     ("[[role]]", "[variant.set]\nplacement = \"packed\"\n[[role]]", "$.variant[1].set"),
     ("[[role]]", "[[expect]]\nclaim = \"ns_per_op(packed) == 3\"\n[[role]]", "$.expect[0].claim"),
     ("[[role]]", "[[expect]]\nclaim = \"speed(packed) > 3\"\n[[role]]", "$.expect[0].claim"),
