@@ -1,7 +1,7 @@
 //! The command line, as clap reads it.
 
 use crate::report::style::ColourChoice;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -88,6 +88,20 @@ pub(crate) enum Command {
                       environment variable INFLUX_TOKEN."
     )]
     Export(ExportOptions),
+    /// Print the JSON Schema of scenario files, by which an editor completes and checks them
+    #[command(
+        after_help = "Example: coordinator schema > schema.json\n\nAn editor with taplo reads it where the scenario begins \
+                      with the line: #:schema schema.json"
+    )]
+    Schema,
+    /// Print the completions of this command line, for a shell to read
+    #[command(
+        after_help = "Example: coordinator completions bash > ~/.local/share/bash-completion/completions/coordinator"
+    )]
+    Completions(CompletionsOptions),
+    /// Write the manual pages: one of the program, and one of each command
+    #[command(after_help = "Example: coordinator man ~/.local/share/man/man1 && man coordinator-run")]
+    Man(ManOptions),
     /// Remove shared-memory segments that dead runs left
     #[command(after_help = "Example: coordinator clean   (never touches a segment that a living process holds)")]
     Clean,
@@ -101,7 +115,7 @@ pub(crate) struct RunOptions {
     #[arg(long)]
     pub(crate) json: bool,
     /// Folder that results go under
-    #[arg(long, value_name = "DIR", default_value = "results")]
+    #[arg(long, value_name = "DIR", default_value = "results", value_hint = ValueHint::DirPath)]
     pub(crate) out: PathBuf,
     /// Blocks: how often each arm runs; or "auto"
     #[arg(long, value_name = "N")]
@@ -134,6 +148,10 @@ pub(crate) struct RunOptions {
     /// makes each of them slower
     #[arg(long, conflicts_with = "dry_run")]
     pub(crate) stacks: bool,
+    /// Show on standard error, where that is a terminal, each worker's rate, what it waited, and the diagnosis so far;
+    /// drawn between the windows, never within one
+    #[arg(long, conflicts_with_all = ["dry_run", "hold", "quiet"])]
+    pub(crate) live: bool,
     /// No progress on standard error
     #[arg(long, short)]
     pub(crate) quiet: bool,
@@ -381,8 +399,22 @@ pub(crate) struct ExportOptions {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct CompletionsOptions {
+    /// The shell
+    #[arg(value_enum, value_name = "SHELL")]
+    pub(crate) shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ManOptions {
+    /// Folder to write them to; made where it is missing
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) folder: PathBuf,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct ListOptions {
     /// Folder to look in, and in the folders in it
-    #[arg(value_name = "DIR", default_value = "scenarios")]
+    #[arg(value_name = "DIR", default_value = "scenarios", value_hint = ValueHint::DirPath)]
     pub(crate) folder: PathBuf,
 }

@@ -53,6 +53,9 @@ fn main() -> ExitCode {
         Command::Import(options) => commands::import::import(&options, cli.colour),
         Command::Compare(options) => commands::compare::compare(&options, cli.colour),
         Command::Export(options) => commands::export::export(&options),
+        Command::Schema => commands::schema::schema(),
+        Command::Completions(options) => commands::completions::completions(&options),
+        Command::Man(options) => commands::man::man(&options),
         Command::Clean => commands::clean::clean(),
     };
     exit::code(outcome, colour)

@@ -2,9 +2,9 @@
 //! this module rounds it, sets it beside its interval and puts it where a reader looks for it.
 //!
 //! [`terminal`] is the page on standard output, [`files`] what stays on disk, [`progress`] what is seen while the run
-//! goes on (standard error), [`code`] the listings of `run --show-code`, [`doctor`] the screen of `doctor`, [`topology`]
-//! that of `topology`, [`modelled`] the page of `model`, [`compare`] that of `compare`, [`layout`] a struct as `import`
-//! shows it.
+//! goes on (standard error), [`live`] what `run --live` adds to it, [`code`] the listings of `run --show-code`, [`doctor`]
+//! the screen of `doctor`, [`topology`] that of `topology`, [`modelled`] the page of `model`, [`compare`] that of `compare`,
+//! [`layout`] a struct as `import` shows it.
 
 pub(crate) mod advise;
 pub(crate) mod code;
@@ -14,6 +14,7 @@ mod figures;
 pub(crate) mod files;
 pub(crate) mod hlog;
 pub(crate) mod layout;
+mod live;
 mod lock_log;
 pub(crate) mod logs;
 pub(crate) mod modelled;

@@ -69,6 +69,11 @@ impl Style {
         Style::decide(choice, width, |name| std::env::var(name).ok(), std::io::stdout().is_terminal())
     }
 
+    /// The same for standard error.
+    pub(crate) fn for_stderr(choice: ColourChoice, width: Option<u16>) -> Style {
+        Style::decide(choice, width, |name| std::env::var(name).ok(), std::io::stderr().is_terminal())
+    }
+
     /// The decision on a given environment.
     pub(crate) fn decide(
         choice: ColourChoice,
