@@ -8,5 +8,6 @@ pub(crate) mod estimate;
 pub(crate) mod export;
 pub(crate) mod list;
 pub(crate) mod model;
+pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod topology;

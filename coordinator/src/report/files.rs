@@ -6,8 +6,9 @@ use crate::report::{hlog, samples};
 use nix::errno::Errno;
 use nix::unistd::{AccessFlags, access};
 use record::Run;
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
 use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// Longest part of a path made from a name: file systems take 255 bytes, and a number may follow.
@@ -15,6 +16,12 @@ const LONGEST_PART: usize = 120;
 
 /// Names tried before giving up: so many runs of one scenario in one second are not made by hand.
 const MOST_NAMES: u32 = 1000;
+
+/// What to do where a page cannot be written beside its run.
+const PAGE_CURE: &str = "copy the run's folder to a place that you may write to, and name it there";
+
+/// The page in a run's folder.
+pub(crate) const PAGE: &str = "report.html";
 
 /// Why a run's files could not be written. None is left behind, whole or in part.
 #[derive(Debug, thiserror::Error)]
@@ -73,7 +80,7 @@ pub(crate) fn check(out_root: &Path) -> Result<&Path, WriteError> {
     answer.map(|()| existing).map_err(|error| WriteError::new("write below", existing, error))
 }
 
-/// Writes `run.json`, `samples.csv`, where waits, holds or latencies were kept `latency.hlog`, and where there is a log of
+/// Writes `run.json`, `report.html`, `samples.csv`, where waits, holds or latencies were kept `latency.hlog`, and where there is a log of
 /// lock times `locks.csv` and where loops have steps on regions `timeline.csv`, to `out_root/name/<start, UTC>/` and returns that folder. `name` is the scenario's short name ([`plan::Plan::name`]);
 /// whatever it holds, the folder lies below `out_root`. The files are written to a hidden folder beside it, flushed to the
 /// disk and then renamed: a reader sees all of them or none. Where the name is taken, `-2`, `-3`, … is added.
@@ -88,6 +95,7 @@ pub(crate) fn write(run: &Run, logs: Logs, out_root: &Path, name: &str) -> Resul
     let temporary = parent.join(format!(".{stamp}.{}.partial", std::process::id()));
     create(&temporary, &mut cleanup)?;
     put(&temporary.join("run.json"), |out| to_json(run, out))?;
+    put(&temporary.join(PAGE), |out| out.write_all(page::page(run, None).as_bytes()))?;
     put(&temporary.join("samples.csv"), |out| samples::write(&run.observations, out))?;
     let distributions = analysis::distributions(&run.arms, &run.observations);
     if !distributions.is_empty() {
@@ -104,6 +112,22 @@ pub(crate) fn write(run: &Run, logs: Logs, out_root: &Path, name: &str) -> Resul
     cleanup.disarm();
     sync_folder(&parent)?;
     Ok(folder)
+}
+
+/// Writes a page of a saved run to `path`, in place of one that stands there: whole or not at all.
+///
+/// # Errors
+/// [`WriteError`]; then what stood there still stands.
+pub(crate) fn write_page(page: &str, path: &Path) -> Result<(), WriteError> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let write = || {
+        let mut file = tempfile::Builder::new().permissions(Permissions::from_mode(0o644)).tempfile_in(folder)?;
+        file.write_all(page.as_bytes())?;
+        file.as_file().sync_all()?;
+        file.persist(path).map_err(|error| error.error)?;
+        Ok(())
+    };
+    write().map_err(|error| WriteError { cure: PAGE_CURE, ..WriteError::new("write", path, error) })
 }
 
 /// The run as `run.json` has it and `--json` prints it: indented, in the contract's order, ended by a newline.
@@ -143,7 +167,7 @@ impl Cleanup {
 impl Drop for Cleanup {
     fn drop(&mut self) {
         for folder in self.created.iter().rev() {
-            for file in ["run.json", "samples.csv", "latency.hlog", "locks.csv", "timeline.csv"] {
+            for file in ["run.json", PAGE, "samples.csv", "latency.hlog", "locks.csv", "timeline.csv"] {
                 // Absent in all folders but the innermost; an error here has a worse one before it, which is reported.
                 let _ = fs::remove_file(folder.join(file));
             }

@@ -8,7 +8,6 @@
 pub(crate) mod code;
 pub(crate) mod compare;
 pub(crate) mod doctor;
-mod figures;
 pub(crate) mod files;
 pub(crate) mod hlog;
 mod lock_log;
@@ -26,3 +25,5 @@ pub(crate) mod text;
 mod timeline;
 pub(crate) mod topology;
 pub(crate) mod window;
+
+use ::figures;

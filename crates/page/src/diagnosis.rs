@@ -1,0 +1,69 @@
+//! What is wrong, what it rests on, what would cure it and what that gave; then the scenario's own claims.
+
+use crate::answer::{capital, severity};
+use crate::table::{Table, details, interval_or_none, prose};
+use figures::{Figure, plain};
+use maud::{Markup, html};
+use record::{Diagnosis, Evidence, ExpectState, Run, Severity};
+
+pub(crate) fn section(run: &Run) -> Markup {
+    html! {
+        @for one in &run.diagnosis { (diagnosis(one)) }
+        @if !run.expect.is_empty() { h3 { "What the scenario expected" } (claims(run)) }
+    }
+}
+
+fn diagnosis(one: &Diagnosis) -> Markup {
+    let name = match one.kind.as_str() {
+        "none" => "Nothing found".to_owned(),
+        kind => format!("{} ({})", capital(&kind.replace('_', " ")), severity(one.severity)),
+    };
+    html! {
+        h3 { (name) }
+        p { (prose(&one.text)) }
+        dl {
+            @if !one.cure.is_empty() { dt { "Cure" } dd { (prose(&one.cure)) } }
+            @if let Some(gain) = &one.expected_gain {
+                dt { "Gain, measured in this run" }
+                dd { (Figure::new(&gain.ratio).line()) " ×, with " (gain.arm) }
+            } @else if one.severity > Severity::None {
+                dt { "Gain" } dd { "not measured: no arm of this run holds the cure" }
+            }
+            @if !one.arms.is_empty() { dt { "Seen in" } dd { (one.arms.join(", ")) } }
+            @if !one.fields.is_empty() { dt { "Fields" } dd { (one.fields.join(", ")) } }
+            @if !one.roles.is_empty() { dt { "Roles" } dd { (one.roles.join(", ")) } }
+        }
+        @if !one.evidence.is_empty() { (details("What it rests on", evidence(&one.evidence))) }
+    }
+}
+
+fn evidence(all: &[Evidence]) -> Table {
+    let mut table = Table::new("Evidence", 1, &["what", "figure"]);
+    table.head(html! { "unit" });
+    table.head(html! { "source" });
+    for one in all.iter().take(2 * crate::limits::POINTS) {
+        let figure = one.value.map_or_else(crate::table::none, |value| html! { (plain(value)) });
+        table.row(vec![prose(&one.name), figure, html! { (one.unit) }, html! { (one.source) }]);
+    }
+    table
+}
+
+fn claims(run: &Run) -> Table {
+    let mut table = Table::new("Claims, judged on their intervals", 2, &["claim", "state", "seen"]);
+    table.head(html! { "why" });
+    for one in run.expect.iter().take(2 * crate::limits::POINTS) {
+        let (class, state) = match one.state {
+            ExpectState::Holds => ("good", "✓ holds"),
+            ExpectState::Fails => ("bad", "✗ fails"),
+            ExpectState::Undecided => ("care", "? undecided"),
+            ExpectState::NotApplicable => ("left", "– not applicable"),
+        };
+        table.row(vec![
+            html! { code { (one.claim) } },
+            html! { span class=(class) { (state) } },
+            interval_or_none(one.seen.as_ref()),
+            html! { (one.why) },
+        ]);
+    }
+    table
+}
