@@ -70,12 +70,12 @@ pub(crate) enum Command {
                       environment variable INFLUX_TOKEN."
     )]
     Export(ExportOptions),
-    /// Write the page of a saved run again, `report.html` beside its run.json: one file that needs no network and no script
+    /// Write the page of a saved run again, `report.html` beside its run.json: one file, no network, no script
     #[command(
         after_help = "Examples: coordinator report results/false_sharing/2026-11-24T12-34-56Z\n          coordinator \
                       topology --measure --json > topology.json && coordinator report results/mutex/* --topology \
-                      topology.json\n\nEvery run writes its page by itself. A record of another name, such as before.json, has \
-                      its page beside it as before.report.html. To hold runs against each other: coordinator compare."
+                      topology.json\n\nEvery run writes its page by itself. A record of another name, such as before.json, \
+                      has its page beside it as before.report.html. To hold runs against each other: coordinator compare."
     )]
     Report(ReportOptions),
     /// Remove shared-memory segments that dead runs left

@@ -281,6 +281,7 @@ mod tests {
             [
                 "false_sharing",
                 "false_sharing/2026-11-24T12-34-56Z",
+                "false_sharing/2026-11-24T12-34-56Z/report.html",
                 "false_sharing/2026-11-24T12-34-56Z/run.json",
                 "false_sharing/2026-11-24T12-34-56Z/samples.csv",
             ]

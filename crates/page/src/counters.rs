@@ -69,7 +69,10 @@ fn cell(counter: Option<&CounterSummary>, per_pass: bool, notes: &mut Notes) -> 
             notes.missing(reason(reading).unwrap_or_else(|| "counted, but nothing to divide it by".to_owned()))
         }
     };
-    html! { (shown) @if let Some(modelled) = &counter.modelled { br; span .ends { (plain(modelled.per_op)) " modelled" } } }
+    html! {
+        (shown)
+        @if let Some(modelled) = &counter.modelled { br; span .ends { (plain(modelled.per_op)) " modelled" } }
+    }
 }
 
 /// What keeps a count away, with the cure.

@@ -29,14 +29,16 @@ pub(crate) fn section(run: &Run, topology: Option<&Topology>) -> Markup {
         } @else {
             (map(&pairs, measured.is_some()))
             @if let Some(topology) = measured { (by_distance(topology)) }
-            @else if run.host.cpus > 2 { p { "These are the pairs that the run itself probed, two workers at a time. " (how) } }
+            @else if run.host.cpus > 2 {
+                p { "These are the pairs that the run itself probed, two workers at a time. " (how) }
+            }
         }
         (regimes(run))
     }
 }
 
-/// What the run's own probes say of pairs: of arms in which two workers ran on two CPUs, since with more the probe is the
-/// slowest pair's, whichever that was.
+/// What the run's own probes say of pairs: of arms in which two workers ran on two CPUs, since with more the probe is
+/// the slowest pair's, whichever that was.
 fn probed(run: &Run) -> Pairs {
     let mut readings: BTreeMap<(u32, u32), Vec<f64>> = BTreeMap::new();
     for arm in &run.arms {

@@ -41,7 +41,7 @@ pub(crate) fn document(run: &Run, sections: &[Section]) -> String {
                 } }
                 footer { p {
                     "Written by coordinator " (run.tool.version) " from " code { "run.json" }
-                    ", which stands beside this page and holds every figure of it. Nothing here is fetched from anywhere."
+                    ", which stands beside this page and holds every figure of it. Nothing is fetched from anywhere."
                 } }
             }
         }

@@ -35,16 +35,16 @@ pub(crate) fn section(arms: &Arms<'_>) -> Markup {
     let kinds = kinds(&measured);
     if kinds.is_empty() {
         return html! { p {
-            "No pass, wait or batch was timed one by one. A role's " code { "latency = true" } " times its passes; waits for \
-             locks and batches of touches are always timed where there are any."
+            "No pass, wait or batch was timed one by one. A role's " code { "latency = true" } " times its passes; \
+             waits for locks and batches of touches are always timed where there are any."
         } };
     }
     let (shown, rest) = kinds.split_at(kinds.len().min(CHARTS));
     html! {
         p .legend {
-            "Each point of a curve: so many of them took at most so long. Every nine to the right has as much room as the one \
-             before, so the rarest stalls show. Points are those that " code { "run.json" } " keeps (50, 90, 99, 99.9 % and the \
-             longest), joined by lines; " code { "latency.hlog" } " has them all."
+            "Each point of a curve: so many of them took at most so long. Every nine to the right has as much room as \
+             the one before, so the rarest stalls show. Points are those that " code { "run.json" } " keeps (50, 90, \
+             99, 99.9 % and the longest), joined by lines; " code { "latency.hlog" } " has them all."
         }
         @for (index, kind) in shown.iter().enumerate() { (overlaid(index, kind)) }
         @for kind in rest.iter().take(CHARTS) { (values(kind)) }

@@ -27,5 +27,7 @@ pub const FIELDS: usize = 48;
 /// What was left out: `3 variants more stand in run.json.`; nothing where nothing was.
 pub(crate) fn left_out(all: usize, shown: usize, what: &str) -> Markup {
     let rest = all.saturating_sub(shown);
-    html! { @if rest > 0 { p .left { (rest) " " (what) " more are not drawn here; " code { "run.json" } " has them." } } }
+    html! { @if rest > 0 {
+        p .left { (rest) " " (what) " more are not drawn here; " code { "run.json" } " has them." }
+    } }
 }

@@ -138,7 +138,8 @@ pub(crate) fn section(arms: &Arms<'_>) -> Markup {
             "A row is one cache line of " (CACHE_LINE_BYTES) " bytes. W: who writes a cell, and its colour: "
             @for worker in 0..3u32 { span class=(format!("sample w{worker}")) { "W " (worker) } " " }
             span .sample.many { "W 0, 1" } " several. R, hatched: "
-            span .sample.read { "R 1" } " who else reads it. A thick frame and ⇄ mark a line that has to move between CPUs. \
+            span .sample.read { "R 1" } " who else reads it. A thick frame and ⇄ mark a line that has to move between \
+            CPUs. \
             Dotted: nothing lies there."
         }
         @for (index, arm) in shown.iter().enumerate() {
@@ -366,7 +367,8 @@ mod tests {
 
     fn arm(layout: Vec<LayoutRow>) -> ArmSummary {
         // What the map reads; the rest of an arm is as a file without figures has it.
-        let empty = r#"{"name":"a","kind":"variant","state":"unresolved","why":null,"mask":"none","variant":"a","sweep":{},
+        let empty = r#"{"name":"a","kind":"variant","state":"unresolved","why":null,"mask":"none","variant":"a",
+            "sweep":{},
             "bytes":0,"layout":[],"regime_transfer_ns":null,"repetitions":{"kept":0,"spoiled":0,"other_regime":0},
             "lost_share":0,"other_regimes":[],"headline_role":"r","ns_per_op":null,"slice_ns_per_op":null,
             "ops_per_second":null,"ratio_to_best":null,"roles":[],"workers":[],"locks":[]}"#;

@@ -25,10 +25,13 @@ pub(crate) fn trust(run: &Run, arms: &Arms<'_>) -> Markup {
             li { @match method.resolution {
                 Some(resolution) => { "The same arm, measured twice, differed by up to " (percent(resolution))
                                       ": a smaller effect was not seen, whatever its interval says." }
-                None => { "The control arm resolved nothing: how small an effect this run could have seen is not known." }
+                None => { "The control arm resolved nothing: how small an effect the run could have seen is not known." }
             } }
-            @if let Some(control) = &method.control { li { "Control over its twin: " (interval(control)) "; it should hold 1." } }
-            li { "Of the variants' repetitions " (kept) " count, " (spoiled) " were spoiled and " (other) " ran in another regime of the machine." }
+            @if let Some(control) = &method.control {
+                li { "Control over its twin: " (interval(control)) "; it should hold 1." }
+            }
+            li { "Of the variants' repetitions " (kept) " count, " (spoiled) " were spoiled and " (other)
+                 " ran in another regime of the machine." }
             li { (method.blocks) " blocks" @if method.extended { ", more than asked for, since noise hid the answer" }
                  "; intervals by " (method.interval) " at " (percent(method.level)) "." }
             @if let Some(cost) = method.watching_cost { li { "Watching took " (percent(cost)) " of the window." } }
@@ -47,7 +50,8 @@ pub(crate) fn again(run: &Run) -> Markup {
         (details("The machine", host(run)))
         (scenario(run))
         p .left { "coordinator " (run.tool.version) @if let Some(commit) = &run.tool.commit { ", commit " (commit) }
-                  "; schema version " (run.schema_version) "; started " (run.started_utc) "; as typed: " code { (run.command) } }
+                  "; schema version " (run.schema_version) "; started " (run.started_utc)
+                  "; as typed: " code { (run.command) } }
     }
 }
 

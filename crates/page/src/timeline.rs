@@ -18,16 +18,19 @@ pub(crate) fn section(arms: &Arms<'_>) -> Markup {
     let mut timed: Vec<(Arm<'_>, &Timeline)> =
         arms.all().iter().filter_map(|arm| Some((*arm, arm.summary.timeline.as_ref()?))).collect();
     if timed.is_empty() {
-        return html! { p { "No loop of this scenario has steps on regions (" code { "touch" } ", " code { "punch" } ", " code { "unmap" } ", …), \
-        which are what a timeline is kept of." } };
+        return html! { p {
+            "No loop of this scenario has steps on regions (" code { "touch" } ", " code { "punch" } ", "
+            code { "unmap" } ", …), which are what a timeline is kept of."
+        } };
     }
     // The arm in which somebody stalls longest says most.
     timed.sort_by(|(_, a), (_, b)| longest(b).total_cmp(&longest(a)));
     let shown = &timed[..timed.len().min(CHARTS)];
     html! {
         p .legend {
-            "The first repetition that counts of each variant; " code { "timeline.csv" } " has all. A curve: the longest batch of touches \
-             in each stretch of the window. Strokes at the foot: calls that gave memory back, the culprits'."
+            "The first repetition that counts of each variant; " code { "timeline.csv" } " has all. A curve: the \
+             longest batch of touches in each stretch of the window. Strokes at the foot: calls that gave memory back, \
+             the culprits'."
         }
         @for (index, (arm, timeline)) in shown.iter().enumerate() {
             @if index < OPEN { (one(*arm, timeline)) }
@@ -61,8 +64,9 @@ fn one(arm: Arm<'_>, timeline: &Timeline) -> Markup {
         chart.marks.extend(worker.calls.iter().map(|call| Mark::Instant(series, call.start_ns / 1e6, high)));
     }
     let values = details("The same as a table", table(arm, &touching, &calling));
+    let finding = html! { (arm.label()) ": " (finding(&touching, &calling)) };
     html! {
-        (figure(&id, html! { (arm.label()) ": " (finding(&touching, &calling)) }, chart.svg(&id), html! { (culprits(&calling)) (values) }))
+        (figure(&id, finding, chart.svg(&id), html! { (culprits(&calling)) (values) }))
         (left_out(touching.len(), shown.len(), "workers' curves"))
     }
 }

@@ -4,7 +4,7 @@ use crate::axis::Axis;
 use crate::chart::{Chart, Mark};
 use crate::limits::{ROWS, left_out};
 use crate::names::{Arm, Arms, clipped};
-use crate::table::{Table, figure, interval_or_none};
+use crate::table::{Table, figure, interval_or_none, prose};
 use figures::Figure;
 use maud::{Markup, html};
 use record::{Interval, Kind, RoleSummary, Run};
@@ -17,7 +17,7 @@ pub(crate) fn section(run: &Run, arms: &Arms<'_>) -> Markup {
         .filter(|(_, role)| role.contention.solo.is_some() || role.contention.unshared.is_some())
         .collect();
     html! {
-        @if rows.is_empty() { p { (why_none(run)) } } @else { (compared(&rows)) }
+        @if rows.is_empty() { p { (prose(why_none(run))) } } @else { (compared(&rows)) }
         (references(run))
     }
 }
@@ -27,8 +27,8 @@ fn why_none(run: &Run) -> &'static str {
     match has {
         true => "The baselines ran, but no ratio to them could be made within one regime.",
         false => {
-            "This run has no baseline: `solo` needs a role that waits for nobody, `unshared` a scenario in which nobody waits \
-             for another's post, and `[measure] baselines` may have turned them off."
+            "This run has no baseline: `solo` needs a role that waits for nobody, `unshared` a scenario in which nobody \
+             waits for another's post, and `[measure] baselines` may have turned them off."
         }
     }
 }
@@ -75,7 +75,8 @@ fn finding(rows: &[(Arm<'_>, &RoleSummary)]) -> Markup {
     let most = solo.max_by(|(.., a), (.., b)| a.median.total_cmp(&b.median));
     html! { @if let Some((arm, role, ratio)) = most {
         @if ratio.low > 1.0 {
-            "A pass of " (role.role) " takes up to " (Figure::new(&ratio).line()) " times as long in company: in " (arm.summary.name)
+            "A pass of " (role.role) " takes up to " (Figure::new(&ratio).line()) " times as long in company: in "
+            (arm.summary.name)
         } @else {
             "No role is told to be slower in company than without"
         }
