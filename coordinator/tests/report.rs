@@ -1,8 +1,8 @@
 //! `report.html`: that every run has one and `report` makes the same again, and what a real browser makes of it.
 
-mod common;
 #[path = "common/browser.rs"]
 mod browser;
+mod common;
 
 use browser::Browser;
 use common::{Bench, coordinator, skip, stderr, stdout};

@@ -2,7 +2,7 @@
 
 use crate::cli::ReportOptions;
 use crate::exit::{CommandError, Ending};
-use crate::report::files;
+use crate::report::html;
 use crate::report::text::escaped;
 use crate::saved::Saved;
 use record::Topology;
@@ -18,7 +18,7 @@ pub(crate) fn report(options: &ReportOptions) -> Result<Ending, CommandError> {
     for one in saved {
         let path = beside(&one.path);
         let page = page::page(&one.run, topology.as_ref());
-        files::write_page(&page, &path).map_err(|error| CommandError::Failed(error.to_string()))?;
+        html::write(&page, &path).map_err(|error| CommandError::Failed(error.to_string()))?;
         writeln!(out, "{}", escaped(&path.display().to_string()))?;
     }
     out.flush()?;
@@ -28,8 +28,8 @@ pub(crate) fn report(options: &ReportOptions) -> Result<Ending, CommandError> {
 /// `report.html` beside a `run.json`; beside a record of another name, which others may stand beside, `NAME.report.html`.
 fn beside(record: &Path) -> PathBuf {
     match record.file_name().is_some_and(|name| name == "run.json") {
-        true => record.with_file_name(files::PAGE),
-        false => record.with_extension(files::PAGE),
+        true => record.with_file_name(html::PAGE),
+        false => record.with_extension(html::PAGE),
     }
 }
 

@@ -1,14 +1,14 @@
 //! What stays on disk: a folder a run, there whole or not at all.
 
+use crate::report::html::PAGE;
 use crate::report::logs::Logs;
 use crate::report::text::escaped;
 use crate::report::{hlog, samples};
 use nix::errno::Errno;
 use nix::unistd::{AccessFlags, access};
 use record::Run;
-use std::fs::{self, File, Permissions};
+use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// Longest part of a path made from a name: file systems take 255 bytes, and a number may follow.
@@ -16,12 +16,6 @@ const LONGEST_PART: usize = 120;
 
 /// Names tried before giving up: so many runs of one scenario in one second are not made by hand.
 const MOST_NAMES: u32 = 1000;
-
-/// What to do where a page cannot be written beside its run.
-const PAGE_CURE: &str = "copy the run's folder to a place that you may write to, and name it there";
-
-/// The page in a run's folder.
-pub(crate) const PAGE: &str = "report.html";
 
 /// Why a run's files could not be written. None is left behind, whole or in part.
 #[derive(Debug, thiserror::Error)]
@@ -112,22 +106,6 @@ pub(crate) fn write(run: &Run, logs: Logs, out_root: &Path, name: &str) -> Resul
     cleanup.disarm();
     sync_folder(&parent)?;
     Ok(folder)
-}
-
-/// Writes a page of a saved run to `path`, in place of one that stands there: whole or not at all.
-///
-/// # Errors
-/// [`WriteError`]; then what stood there still stands.
-pub(crate) fn write_page(page: &str, path: &Path) -> Result<(), WriteError> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let write = || {
-        let mut file = tempfile::Builder::new().permissions(Permissions::from_mode(0o644)).tempfile_in(folder)?;
-        file.write_all(page.as_bytes())?;
-        file.as_file().sync_all()?;
-        file.persist(path).map_err(|error| error.error)?;
-        Ok(())
-    };
-    write().map_err(|error| WriteError { cure: PAGE_CURE, ..WriteError::new("write", path, error) })
 }
 
 /// The run as `run.json` has it and `--json` prints it: indented, in the contract's order, ended by a newline.
