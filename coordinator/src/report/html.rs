@@ -106,7 +106,7 @@ mod tests {
         assert_says(
             &testing::modelled(),
             &[
-                "moves 0.471 times a pass (modelled), 2.12 passes a tenure",
+                "moves 0.471 times a pass (modelled)",
                 "writing hits[1] takes it from hits[0] (50 %)",
                 "0.471 modelled",
             ],

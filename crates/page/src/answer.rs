@@ -12,24 +12,30 @@ use record::{Diagnosis, Interval, Run, Severity};
 
 pub(crate) fn section(run: &Run, arms: &Arms<'_>) -> Markup {
     html! {
-        @if let Some(first) = run.diagnosis.first() { (verdict(first)) }
+        @if let Some(first) = run.diagnosis.first() { (verdict(first, arms)) }
         p { (prose(&compared(run, arms))) }
         (forest(run, arms))
         (hottest(arms))
     }
 }
 
-fn verdict(diagnosis: &Diagnosis) -> Markup {
+fn verdict(diagnosis: &Diagnosis, arms: &Arms<'_>) -> Markup {
     let severity = severity(diagnosis.severity);
-    let kind = match diagnosis.kind.as_str() {
-        "none" => "Nothing found".to_owned(),
-        kind => format!("{} ({severity})", capital(&kind.replace('_', " "))),
-    };
+    let kind = name(diagnosis, arms);
     html! {
         p class=(format!("verdict {severity}")) {
             strong { (kind) ": " } (prose(&diagnosis.text))
             @if !diagnosis.cure.is_empty() { " " strong { "Cure: " } (prose(&diagnosis.cure)) }
         }
+    }
+}
+
+/// What a diagnosis is called: its kind and severity, or what it means that there is none.
+pub(crate) fn name(diagnosis: &Diagnosis, arms: &Arms<'_>) -> String {
+    match diagnosis.kind.as_str() {
+        "none" if arms.measured().is_empty() => "No answer".to_owned(),
+        "none" => "Nothing found".to_owned(),
+        kind => format!("{} ({})", capital(&kind.replace('_', " ")), severity(diagnosis.severity)),
     }
 }
 
@@ -78,6 +84,9 @@ fn compared(run: &Run, arms: &Arms<'_>) -> String {
         Some(resolution) => format!(" This run could have told an effect of {}.", percent(resolution)),
         None => String::new(),
     };
+    if arms.all().iter().any(|arm| !arm.summary.sweep.is_empty()) {
+        return at_points(most, &worst.summary.name, resolution) + &seen;
+    }
     if most.low <= 1.0 + resolution {
         return format!("No variant is told from the fastest, `{}`.{seen}", best.summary.name);
     }
@@ -90,6 +99,19 @@ fn compared(run: &Run, arms: &Arms<'_>) -> String {
     };
     let (best, worst, all) = (&best.summary.name, &worst.summary.name, ratios.len());
     format!("`{best}` is the fastest of {all}{tie}; a pass of `{worst}` takes {} times as long.{seen}", line(most))
+}
+
+/// With a sweep, a variant is compared with the fastest at its own point.
+fn at_points(most: &Interval, worst: &str, resolution: f64) -> String {
+    match most.low <= 1.0 + resolution {
+        true => "At no point of the sweep is a variant told from the fastest there.".to_owned(),
+        false => {
+            let most = Figure::new(most).line();
+            format!(
+                "The largest difference at one point of the sweep: `{worst}` takes {most} times as long as the fastest there."
+            )
+        }
+    }
 }
 
 /// Variants that have a ratio, the fastest first.
@@ -109,7 +131,7 @@ fn forest(run: &Run, arms: &Arms<'_>) -> Markup {
     let shown = &rated[rated.len().saturating_sub(ROWS)..];
     let names: Vec<String> = shown.iter().map(|(arm, _)| arm.in_chart()).collect();
     let ends = shown.iter().flat_map(|(_, ratio)| [ratio.low, ratio.high, ratio.median]);
-    let axis = Axis::logarithmic("times the fastest variant's ns per pass", ends.chain([1.0]));
+    let axis = Axis::logarithmic("times as long as the fastest, ns per pass", ends.chain([1.0]));
     let mut chart = Chart::of_rows(axis, &names);
     chart.marks.push(Mark::Guide((1.0, f64::MIN), (1.0, f64::MAX)));
     for (row, (_, ratio)) in shown.iter().enumerate() {
@@ -119,7 +141,11 @@ fn forest(run: &Run, arms: &Arms<'_>) -> Markup {
     }
     let (worst, most) = &rated[rated.len() - 1];
     let finding = html! {
-        "Time of a pass against the fastest variant: from 1 to " (interval(most)) " times, in " (worst.summary.name)
+        @if most.low > 1.0 {
+            "Time of a pass against the fastest variant: up to " (interval(most)) " times, in " (worst.summary.name)
+        } @else {
+            "Time of a pass against the fastest variant: no interval lies wholly above 1"
+        }
     };
     html! {
         (figure("forest", finding, chart.svg("forest"), html! { (values.0) (values.1) }))

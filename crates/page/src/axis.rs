@@ -2,8 +2,8 @@
 
 use figures::plain;
 
-/// Widest a label may be that names a category, characters.
-const LETTERS_WIDE: f64 = 7.2;
+/// Room for a character of a label, in the drawing's units: most are narrower.
+const LETTERS_WIDE: f64 = 8.3;
 
 /// One axis of a chart, in the coordinate that is drawn: a logarithmic one is its decimal logarithm.
 pub(crate) struct Axis {
@@ -111,7 +111,7 @@ fn log_ticks(from: f64, to: f64) -> Vec<f64> {
 
 /// Evenly spaced round numbers, for a logarithmic axis of less than a decade.
 fn linear_ticks(from: f64, to: f64) -> Vec<f64> {
-    let step = round_step((to - from) / 4.0);
+    let step = round_step((to - from) / 5.0);
     let first = (from / step).ceil() as i64;
     (first..first + 12).map(|n| tidy(n as f64 * step)).take_while(|at| *at <= to).collect()
 }

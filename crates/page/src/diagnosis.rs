@@ -1,25 +1,22 @@
 //! What is wrong, what it rests on, what would cure it and what that gave; then the scenario's own claims.
 
-use crate::answer::{capital, severity};
+use crate::answer::name;
+use crate::names::Arms;
 use crate::table::{Table, details, interval_or_none, prose};
 use figures::{Figure, plain};
 use maud::{Markup, html};
 use record::{Diagnosis, Evidence, ExpectState, Run, Severity};
 
-pub(crate) fn section(run: &Run) -> Markup {
+pub(crate) fn section(run: &Run, arms: &Arms<'_>) -> Markup {
     html! {
-        @for one in &run.diagnosis { (diagnosis(one)) }
+        @for one in &run.diagnosis { (diagnosis(one, arms)) }
         @if !run.expect.is_empty() { h3 { "What the scenario expected" } (claims(run)) }
     }
 }
 
-fn diagnosis(one: &Diagnosis) -> Markup {
-    let name = match one.kind.as_str() {
-        "none" => "Nothing found".to_owned(),
-        kind => format!("{} ({})", capital(&kind.replace('_', " ")), severity(one.severity)),
-    };
+fn diagnosis(one: &Diagnosis, arms: &Arms<'_>) -> Markup {
     html! {
-        h3 { (name) }
+        h3 { (name(one, arms)) }
         p { (prose(&one.text)) }
         dl {
             @if !one.cure.is_empty() { dt { "Cure" } dd { (prose(&one.cure)) } }
@@ -39,8 +36,7 @@ fn diagnosis(one: &Diagnosis) -> Markup {
 
 fn evidence(all: &[Evidence]) -> Table {
     let mut table = Table::new("Evidence", 1, &["what", "figure"]);
-    table.head(html! { "unit" });
-    table.head(html! { "source" });
+    ["unit", "source"].into_iter().for_each(|head| table.words(head));
     for one in all.iter().take(2 * crate::limits::POINTS) {
         let figure = one.value.map_or_else(crate::table::none, |value| html! { (plain(value)) });
         table.row(vec![prose(&one.name), figure, html! { (one.unit) }, html! { (one.source) }]);
@@ -50,7 +46,7 @@ fn evidence(all: &[Evidence]) -> Table {
 
 fn claims(run: &Run) -> Table {
     let mut table = Table::new("Claims, judged on their intervals", 2, &["claim", "state", "seen"]);
-    table.head(html! { "why" });
+    table.words("why");
     for one in run.expect.iter().take(2 * crate::limits::POINTS) {
         let (class, state) = match one.state {
             ExpectState::Holds => ("good", "✓ holds"),
@@ -62,7 +58,7 @@ fn claims(run: &Run) -> Table {
             html! { code { (one.claim) } },
             html! { span class=(class) { (state) } },
             interval_or_none(one.seen.as_ref()),
-            html! { (one.why) },
+            prose(&one.why),
         ]);
     }
     table

@@ -33,6 +33,9 @@ const OF_LOCKS: [(&str, fn(&LockSummary) -> Option<Percentiles>); 2] =
 pub(crate) fn section(arms: &Arms<'_>) -> Markup {
     let measured = arms.measured();
     let kinds = kinds(&measured);
+    if measured.is_empty() {
+        return html! { p { "No variant has figures, so none has times." } };
+    }
     if kinds.is_empty() {
         return html! { p {
             "No pass, wait or batch was timed one by one. A role's " code { "latency = true" } " times its passes; \

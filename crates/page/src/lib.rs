@@ -55,7 +55,7 @@ pub fn page(run: &Run, topology: Option<&Topology>) -> String {
         section("timeline", "Through the window", timeline::section(&arms)),
         section("distances", "How far the CPUs are apart", distances::section(run, topology)),
         section("code", "What each worker executes", code::section(run)),
-        section("diagnosis", "Diagnosis, cure, gain", diagnosis::section(run)),
+        section("diagnosis", "Diagnosis, cure, gain", diagnosis::section(run, &arms)),
         section("trust", "How far to trust it", reproduce::trust(run, &arms)),
         section("again", "The same again", reproduce::again(run)),
     ];

@@ -49,7 +49,7 @@ impl Arm<'_> {
 
     /// Letter and name, for a table.
     pub(crate) fn label(&self) -> Markup {
-        html! { b .letter { (self.letter()) } " " (self.summary.name) }
+        html! { span .arm { b .letter { (self.letter()) } " " (self.summary.name) } }
     }
 
     /// Letter and name, for a chart.

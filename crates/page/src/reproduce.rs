@@ -1,7 +1,7 @@
 //! How far to trust the run, and how to make it again.
 
 use crate::names::Arms;
-use crate::table::{Table, details, interval, scrolled};
+use crate::table::{Table, details, interval, prose, scrolled};
 use figures::{NONE, percent, plain, wall_time};
 use maud::{Markup, html};
 use record::Run;
@@ -19,7 +19,9 @@ pub(crate) fn trust(run: &Run, arms: &Arms<'_>) -> Markup {
         @if run.warnings.is_empty() { p { "No warnings." } }
         @else { dl { @for warning in &run.warnings {
             dt { span .care { "⚠ " (warning.id) } }
-            dd { (warning.text) @if !warning.advice.is_empty() { " " strong { "What to do: " } (warning.advice) } }
+            dd { (prose(&warning.text)) @if !warning.advice.is_empty() {
+                " " strong { "What to do: " } (prose(&warning.advice))
+            } }
         } } }
         ul {
             li { @match method.resolution {

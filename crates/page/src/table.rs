@@ -9,6 +9,8 @@ pub(crate) struct Table {
     caption: String,
     heads: Vec<Markup>,
     words: usize,
+    /// From which column on there are words again.
+    figures_end: Option<usize>,
     rows: Vec<Vec<Markup>>,
 }
 
@@ -16,12 +18,18 @@ impl Table {
     /// A table called `caption`, the first `words` of whose columns hold words, the others figures.
     pub(crate) fn new(caption: impl Into<String>, words: usize, heads: &[&str]) -> Table {
         let heads = heads.iter().map(|head| html! { (head) }).collect();
-        Table { caption: caption.into(), heads, words, rows: Vec::new() }
+        Table { caption: caption.into(), heads, words, figures_end: None, rows: Vec::new() }
     }
 
     /// One more column of figures.
     pub(crate) fn head(&mut self, head: Markup) {
         self.heads.push(head);
+    }
+
+    /// One more column of words, behind all figures.
+    pub(crate) fn words(&mut self, head: &str) {
+        self.figures_end.get_or_insert(self.heads.len());
+        self.heads.push(html! { (head) });
     }
 
     /// A row; its first cell names it.
@@ -36,7 +44,8 @@ impl Table {
 
 impl Render for Table {
     fn render(&self) -> Markup {
-        let figure = |index: usize| (index >= self.words).then_some("n");
+        let end = self.figures_end.unwrap_or(usize::MAX);
+        let figure = |index: usize| (self.words..end).contains(&index).then_some("n");
         scrolled(
             &self.caption,
             html! {
