@@ -349,7 +349,8 @@ fn every_scenario_of_the_library_is_modelled_on_every_machine() {
     let mut modelled_arms = 0;
     for machine in model::names().map(|name| Machine::find(name).unwrap()) {
         let topology = machine.shape.topology();
-        for scenario in std::fs::read_dir(scenarios()).unwrap().map(|entry| entry.unwrap().path()) {
+        let entries = [scenarios(), scenarios().join("cases")].map(|folder| std::fs::read_dir(folder).unwrap());
+        for scenario in entries.into_iter().flatten().map(|entry| entry.unwrap().path()) {
             if scenario.extension().is_none_or(|extension| extension != "toml") {
                 continue;
             }

@@ -238,6 +238,9 @@ fn check_and_list_read_the_library() {
     let list = coordinator().args(["list", folder]).output().unwrap();
     assert_eq!(list.status.code(), Some(0), "{}", stderr(&list));
     assert!(stdout(&list).contains("false_sharing.toml"));
+    // Those of its folders stand behind its own.
+    let (own, case) = (stdout(&list).find("true_sharing.toml"), stdout(&list).find("cases/aeron_mpsc_queue.toml"));
+    assert!(own.is_some() && own < case, "{}", stdout(&list));
     let bench = Bench::new(QUICK);
     let good = coordinator().arg("check").arg(bench.scenario()).output().unwrap();
     assert_eq!(good.status.code(), Some(0));

@@ -1,11 +1,13 @@
 //! The commands, one file each, and what several of them say.
 
+pub(crate) mod advise;
 pub(crate) mod check;
 pub(crate) mod clean;
 pub(crate) mod compare;
 pub(crate) mod doctor;
 pub(crate) mod estimate;
 pub(crate) mod export;
+pub(crate) mod import;
 pub(crate) mod list;
 pub(crate) mod model;
 pub(crate) mod report;

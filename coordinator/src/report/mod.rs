@@ -3,15 +3,17 @@
 //!
 //! [`terminal`] is the page on standard output, [`files`] what stays on disk, [`progress`] what is seen while the run
 //! goes on (standard error), [`code`] the listings of `run --show-code`, [`doctor`] the screen of `doctor`, [`topology`]
-//! that of `topology`, [`modelled`] the page of `model`, [`compare`] that of `compare`, [`html`] the file of a run's page for
-//! a browser.
+//! that of `topology`, [`modelled`] the page of `model`, [`compare`] that of `compare`, [`layout`] a struct as `import`
+//! shows it, [`html`] the file of a run's page for a browser.
 
+pub(crate) mod advise;
 pub(crate) mod code;
 pub(crate) mod compare;
 pub(crate) mod doctor;
 pub(crate) mod files;
 pub(crate) mod hlog;
 pub(crate) mod html;
+pub(crate) mod layout;
 mod lock_log;
 pub(crate) mod logs;
 pub(crate) mod modelled;

@@ -8,6 +8,12 @@ pub(super) fn columns(text: &str) -> usize {
     text.width()
 }
 
+/// [`escaped`], of a text whose line ends are meant.
+pub(crate) fn escaped_lines(text: &str) -> String {
+    text.lines().map(escaped).collect::<Vec<_>>().join("
+")
+}
+
 /// `text` in lines of at most `width` columns, escaped; the first begins with `first`, the others with `rest`. Breaks
 /// are at white space; a word longer than a line is broken where the line ends. No-break spaces hold.
 pub(super) fn wrapped(text: &str, width: usize, first: &str, rest: &str) -> Vec<String> {

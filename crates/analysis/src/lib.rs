@@ -24,6 +24,7 @@ mod summary;
 #[cfg(test)]
 mod testkit;
 mod times;
+mod versus;
 mod view;
 mod warnings;
 mod words;
@@ -31,6 +32,7 @@ mod words;
 pub use mask::{LockSpan, LockTime, Stuck, each_lock_time, observe, stuck, watching_share};
 pub use memory::{Moment, MomentKind, moments};
 pub use times::{DIGITS, Distribution, distributions, percentiles};
+pub use versus::{Kept, Who};
 
 use plan::{Bound, Plan, Topology};
 use record::{

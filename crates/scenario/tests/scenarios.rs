@@ -1,5 +1,5 @@
-//! The files in `scenarios/`: each parses, binds to two CPUs, and says what it is about; and its README knows the whole
-//! schema.
+//! The files in `scenarios/` and its `cases/`: each parses, binds to two CPUs, and says what it is about; and its README
+//! knows the whole schema.
 
 use plan::event::COUNTERS;
 use plan::expect::{HostFact, Metric, Subject};
@@ -12,8 +12,8 @@ fn folder() -> PathBuf {
 }
 
 fn files() -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(folder()).expect("the folder of scenarios");
-    let mut files: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry").path()).collect();
+    let entries = [folder(), folder().join("cases")].map(|folder| std::fs::read_dir(folder).expect("scenarios"));
+    let mut files: Vec<PathBuf> = entries.into_iter().flatten().map(|entry| entry.expect("an entry").path()).collect();
     files.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
     files.sort();
     files
