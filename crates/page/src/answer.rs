@@ -10,11 +10,15 @@ use figures::{Figure, percent};
 use maud::{Markup, html};
 use record::{Diagnosis, Interval, Run, Severity};
 
+/// Variants of the table beside the forest plot, which has those without a figure too.
+const TABLED: usize = 2 * ROWS;
+
 pub(crate) fn section(run: &Run, arms: &Arms<'_>) -> Markup {
     html! {
         @if let Some(first) = run.diagnosis.first() { (verdict(first, arms)) }
         p { (prose(&compared(run, arms))) }
         (forest(run, arms))
+        (left_out(arms.all().len(), TABLED, "variants"))
         (hottest(arms))
     }
 }
@@ -108,7 +112,7 @@ fn at_points(most: &Interval, worst: &str, resolution: f64) -> String {
         false => {
             let most = Figure::new(most).line();
             format!(
-                "The largest difference at one point of the sweep: `{worst}` takes {most} times as long as the fastest there."
+                "The largest difference at one point of the sweep: `{worst}` takes {most} times as long as the best."
             )
         }
     }
@@ -159,7 +163,7 @@ fn values(run: &Run, arms: &Arms<'_>) -> (Table, Notes) {
     let caption = format!("ns per pass of the headline role and worker: median, and its {level} interval");
     let mut table = Table::new(caption, 1, &["variant", "bytes", "ns per pass", "times the fastest", "kept"]);
     let mut notes = Notes::default();
-    for arm in arms.all().iter().take(ROWS * 2) {
+    for arm in arms.all().iter().take(TABLED) {
         let summary = arm.summary;
         let fate = summary.repetitions;
         let cell = |of: Option<&Interval>, notes: &mut Notes, why: String| match of {
@@ -189,6 +193,7 @@ fn hottest(arms: &Arms<'_>) -> Markup {
     html! { @if !sentences.is_empty() {
         h3 { "The hottest line of each variant" }
         ul { @for (arm, text) in &sentences { li { (arm.label()) ": " (text) } } }
+        (left_out(arms.all().len(), ROWS, "variants"))
         p { a href="#lines" { "All lines, byte by byte" } }
     } }
 }

@@ -1,6 +1,6 @@
 //! Counters: what was counted of each variant, and of what was not, why.
 
-use crate::limits::{COLUMNS, left_out};
+use crate::limits::{COLUMNS, POINTS, left_out};
 use crate::names::{Arm, Arms};
 use crate::table::{Notes, Table, details, prose};
 use figures::{percent, plain};
@@ -105,9 +105,9 @@ fn not_counted(run: &Run, arms: &[Arm<'_>]) -> Markup {
     } }
 }
 
-fn meanings(run: &Run) -> Table {
+fn meanings(run: &Run) -> Markup {
     let mut table = Table::new("Events of this run", 5, &["name", "counts", "event", "CPUs", "source"]);
-    for event in run.events.iter().take(crate::limits::POINTS) {
+    for event in run.events.iter().take(POINTS) {
         table.row(vec![
             html! { (event.shown) },
             html! { (event.counts) },
@@ -116,5 +116,5 @@ fn meanings(run: &Run) -> Table {
             html! { (event.source) },
         ]);
     }
-    table
+    html! { (table) (left_out(run.events.len(), POINTS, "events")) }
 }

@@ -1,16 +1,20 @@
 //! What is wrong, what it rests on, what would cure it and what that gave; then the scenario's own claims.
 
 use crate::answer::name;
+use crate::limits::left_out;
 use crate::names::Arms;
 use crate::table::{Table, details, interval_or_none, prose};
 use figures::{Figure, plain};
 use maud::{Markup, html};
 use record::{Diagnosis, Evidence, ExpectState, Run, Severity};
 
+/// Rows of a table here.
+const ROWS: usize = 2 * crate::limits::POINTS;
+
 pub(crate) fn section(run: &Run, arms: &Arms<'_>) -> Markup {
     html! {
         @for one in &run.diagnosis { (diagnosis(one, arms)) }
-        @if !run.expect.is_empty() { h3 { "What the scenario expected" } (claims(run)) }
+        @if !run.expect.is_empty() { h3 { "What the scenario expected" } (claims(run)) (left_out(run.expect.len(), ROWS, "claims")) }
     }
 }
 
@@ -30,14 +34,15 @@ fn diagnosis(one: &Diagnosis, arms: &Arms<'_>) -> Markup {
             @if !one.fields.is_empty() { dt { "Fields" } dd { (one.fields.join(", ")) } }
             @if !one.roles.is_empty() { dt { "Roles" } dd { (one.roles.join(", ")) } }
         }
-        @if !one.evidence.is_empty() { (details("What it rests on", evidence(&one.evidence))) }
+        @if !one.evidence.is_empty() { (details("What it rests on", evidence(&one.evidence)))
+            (left_out(one.evidence.len(), ROWS, "figures")) }
     }
 }
 
 fn evidence(all: &[Evidence]) -> Table {
     let mut table = Table::new("Evidence", 1, &["what", "figure"]);
     ["unit", "source"].into_iter().for_each(|head| table.words(head));
-    for one in all.iter().take(2 * crate::limits::POINTS) {
+    for one in all.iter().take(ROWS) {
         let figure = one.value.map_or_else(crate::table::none, |value| html! { (plain(value)) });
         table.row(vec![prose(&one.name), figure, html! { (one.unit) }, html! { (one.source) }]);
     }
@@ -47,7 +52,7 @@ fn evidence(all: &[Evidence]) -> Table {
 fn claims(run: &Run) -> Table {
     let mut table = Table::new("Claims, judged on their intervals", 2, &["claim", "state", "seen"]);
     table.words("why");
-    for one in run.expect.iter().take(2 * crate::limits::POINTS) {
+    for one in run.expect.iter().take(ROWS) {
         let (class, state) = match one.state {
             ExpectState::Holds => ("good", "✓ holds"),
             ExpectState::Fails => ("bad", "✗ fails"),

@@ -2,7 +2,7 @@
 
 use crate::axis::Axis;
 use crate::chart::{At, Chart, Mark};
-use crate::limits::{CHARTS, SERIES, left_out};
+use crate::limits::{CHARTS, ROWS, SERIES, left_out};
 use crate::names::{Arm, Arms};
 use crate::table::{Table, figure};
 use figures::count;
@@ -121,16 +121,16 @@ fn curve(times: &Percentiles) -> Vec<At> {
     kept.chain([(count, times.max)]).map(|(nines, ns)| (nines, ns.max(1) as f64)).collect()
 }
 
-fn values(kind: &Kind<'_>) -> Table {
+fn values(kind: &Kind<'_>) -> Markup {
     let heads = ["variant", "times", "min", "mean", "50 %", "90 %", "99 %", "99.9 %", "max"];
     let mut table = Table::new(format!("{}, ns", crate::answer::capital(&kind.what)), 1, &heads);
-    for (arm, times) in kind.of.iter().take(crate::limits::ROWS) {
+    for (arm, times) in kind.of.iter().take(ROWS) {
         let Percentiles { count: all, min, mean, p50, p90, p99, p999, max } = *times;
         let mut row = vec![arm.label()];
         row.extend([all, min, mean.round() as u64, p50, p90, p99, p999, max].map(|figure| html! { (count(figure)) }));
         table.row(row);
     }
-    table
+    html! { (table) (left_out(kind.of.len(), ROWS, "variants")) }
 }
 
 #[cfg(test)]

@@ -68,6 +68,7 @@ fn one(arm: Arm<'_>, timeline: &Timeline) -> Markup {
     html! {
         (figure(&id, finding, chart.svg(&id), html! { (culprits(&calling)) (values) }))
         (left_out(touching.len(), shown.len(), "workers' curves"))
+        (left_out(calling.len(), SERIES / 2, "workers' calls"))
     }
 }
 

@@ -87,7 +87,8 @@ fn finding(rows: &[(Arm<'_>, &RoleSummary)]) -> Markup {
 fn references(run: &Run) -> Markup {
     let mut table =
         Table::new("References: not compared, but compared with", 2, &["reference", "role", "ns per pass", "kept"]);
-    for arm in run.arms.iter().filter(|arm| arm.kind != Kind::Variant).take(ROWS) {
+    let all: Vec<_> = run.arms.iter().filter(|arm| arm.kind != Kind::Variant).collect();
+    for arm in all.iter().take(ROWS) {
         let fate = arm.repetitions;
         table.row(vec![
             html! { (arm.name) },
@@ -96,5 +97,5 @@ fn references(run: &Run) -> Markup {
             html! { (fate.kept) "/" (fate.kept + fate.spoiled + fate.other_regime) },
         ]);
     }
-    html! { @if !table.is_empty() { (table) } }
+    html! { @if !table.is_empty() { (table) (left_out(all.len(), ROWS, "references")) } }
 }
