@@ -86,7 +86,7 @@ mod tests {
                 "not applicable here: needs 4 CPUs, this host has 2",
                 "unresolved: 2 of 10 repetitions kept in one regime, 3 are needed",
                 "? undecided",
-                "how small an effect the run could have seen is not known",
+                "how small an effect the run could have seen is unknown",
             ],
         );
         assert_says(

@@ -30,8 +30,9 @@ impl Browser {
         let profile = tempfile::tempdir().unwrap();
         // The browser runs as root in a container, where its sandbox cannot; it opens files that this test made, and
         // nothing else. One that hangs is ended after ten minutes, which fails the test.
-        let script = "exec timeout --signal=KILL 600 chromium --headless=new --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run \
-                      --disable-background-networking --disable-component-update --disable-sync --hide-scrollbars \
+        let script = "exec timeout --signal=KILL 600 chromium --headless=new --no-sandbox --disable-gpu \
+                      --disable-dev-shm-usage --no-first-run --disable-background-networking \
+                      --disable-component-update --disable-sync --hide-scrollbars \
                       --remote-debugging-pipe --user-data-dir=\"$0\" 3<&0 4>&1 </dev/null >/dev/null 2>/dev/null";
         let mut command = Command::new("sh");
         command.args(["-c", script]).arg(profile.path()).stdin(Stdio::piped()).stdout(Stdio::piped());

@@ -14,7 +14,11 @@ const ROWS: usize = 2 * crate::limits::POINTS;
 pub(crate) fn section(run: &Run, arms: &Arms<'_>) -> Markup {
     html! {
         @for one in &run.diagnosis { (diagnosis(one, arms)) }
-        @if !run.expect.is_empty() { h3 { "What the scenario expected" } (claims(run)) (left_out(run.expect.len(), ROWS, "claims")) }
+        @if !run.expect.is_empty() {
+            h3 { "What the scenario expected" }
+            (claims(run))
+            (left_out(run.expect.len(), ROWS, "claims"))
+        }
     }
 }
 

@@ -27,7 +27,7 @@ pub(crate) fn trust(run: &Run, arms: &Arms<'_>) -> Markup {
             li { @match method.resolution {
                 Some(resolution) => { "The same arm, measured twice, differed by up to " (percent(resolution))
                                       ": a smaller effect was not seen, whatever its interval says." }
-                None => { "The control arm resolved nothing: how small an effect the run could have seen is not known." }
+                None => { "The control arm resolved nothing: how small an effect the run could have seen is unknown." }
             } }
             @if let Some(control) = &method.control {
                 li { "Control over its twin: " (interval(control)) "; it should hold 1." }
