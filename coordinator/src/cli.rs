@@ -102,6 +102,14 @@ pub(crate) enum Command {
     /// Write the manual pages: one of the program, and one of each command
     #[command(after_help = "Example: coordinator man ~/.local/share/man/man1 && man coordinator-run")]
     Man(ManOptions),
+    /// Write the page of a saved run again, `report.html` beside its run.json: one file, no network, no script
+    #[command(
+        after_help = "Examples: coordinator report results/false_sharing/2026-11-24T12-34-56Z\n          coordinator \
+                      topology --measure --json > topology.json && coordinator report results/mutex/* --topology \
+                      topology.json\n\nEvery run writes its page by itself. A record of another name, such as before.json, \
+                      has its page beside it as before.report.html. To hold runs against each other: coordinator compare."
+    )]
+    Report(ReportOptions),
     /// Remove shared-memory segments that dead runs left
     #[command(after_help = "Example: coordinator clean   (never touches a segment that a living process holds)")]
     Clean,
@@ -410,6 +418,16 @@ pub(crate) struct ManOptions {
     /// Folder to write them to; made where it is missing
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) folder: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReportOptions {
+    /// The runs: folders, or their run.json; each has a page of its own
+    #[arg(required = true, value_name = "RUN")]
+    pub(crate) runs: Vec<PathBuf>,
+    /// Draw the map of distances from what `topology --measure --json` printed on the same machine
+    #[arg(long, value_name = "FILE")]
+    pub(crate) topology: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

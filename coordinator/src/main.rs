@@ -56,6 +56,7 @@ fn main() -> ExitCode {
         Command::Schema => commands::schema::schema(),
         Command::Completions(options) => commands::completions::completions(&options),
         Command::Man(options) => commands::man::man(&options),
+        Command::Report(options) => commands::report::report(&options),
         Command::Clean => commands::clean::clean(),
     };
     exit::code(outcome, colour)

@@ -12,6 +12,7 @@ pub(crate) mod import;
 pub(crate) mod list;
 pub(crate) mod man;
 pub(crate) mod model;
+pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod schema;
 pub(crate) mod topology;

@@ -86,6 +86,8 @@ pub(crate) fn run(options: &RunOptions, colour: ColourChoice) -> Result<Ending, 
     if options.model || modelling::is_wanted(&run) {
         modelling::beside(&mut run, &bound, &machine.topology);
     }
+    // What cannot be compiled here did run in the workers: a record without a listing is better than none.
+    run.code = show_code::kept(&bound).ok();
     let folder = conclude::save(&run, logs, options, &loaded.plan.name, &verdict, signals)?;
     conclude::show(&run, options, folder, &verdict, &style)
 }

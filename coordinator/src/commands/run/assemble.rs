@@ -57,6 +57,7 @@ pub(crate) fn assemble(origin: Origin<'_>, measured: Measured) -> (Run, Verdict)
         expect: findings.expect,
         diagnosis: findings.diagnosis,
         warnings: own.into_iter().flatten().chain(findings.warnings).collect(),
+        code: None,
     };
     (run, Verdict { conclusive: findings.conclusive, ended_early: measured.ended_early })
 }
