@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 pub(crate) use twist::Twist;
 
-pub(crate) use page::replace;
+pub(crate) use page::MARKS;
 
 /// Why there is no result.
 #[derive(Debug, thiserror::Error)]
@@ -24,8 +24,8 @@ pub(crate) enum AdviceError {
     NoCase(PathBuf),
     #[error("{what} ended with {status}: {said}")]
     Ended { what: String, status: std::process::ExitStatus, said: String },
-    #[error("{}: has no `{mark}`, between which and the next mark the table goes", .file.display())]
-    NoMark { file: PathBuf, mark: &'static str },
+    #[error(transparent)]
+    Marks(#[from] crate::marks::MarksError),
     #[error("{}: {error}", .file.display())]
     File { file: PathBuf, error: io::Error },
     #[error(transparent)]

@@ -9,6 +9,7 @@ mod contest;
 mod duel;
 mod evictions;
 mod locks;
+mod marks;
 mod model;
 mod predictions;
 mod report;
@@ -234,11 +235,12 @@ fn locks(told: &LocksArguments) -> Vec<(Setting, Subject)> {
     settings.flat_map(of).collect()
 }
 
-fn trace(told: &TracingArguments) -> ExitCode {
-    match tracing::measure(told.rounds) {
-        Ok(report) => {
-            println!("{}", if told.json { report.json() } else { report.text() });
-            ExitCode::SUCCESS
+/// Prints what was told and ends with its status; or says why there is none.
+fn end<E: std::fmt::Display>(told: Result<(String, u8), E>) -> ExitCode {
+    match told {
+        Ok((text, status)) => {
+            println!("{text}");
+            ExitCode::from(status)
         }
         Err(error) => {
             eprintln!("bench: {error}");
@@ -247,22 +249,16 @@ fn trace(told: &TracingArguments) -> ExitCode {
     }
 }
 
+fn trace(told: &TracingArguments) -> ExitCode {
+    end(tracing::measure(told.rounds).map(|report| (if told.json { report.json() } else { report.text() }, 0)))
+}
+
 fn predict(told: &PredictionsArguments) -> ExitCode {
     let request = predictions::Request { scenarios: &told.scenarios, half: told.half, only: &told.only };
-    let scored = predictions::measure(&request).and_then(|report| {
-        told.write.iter().try_for_each(|file| predictions::replace(file, &report.markdown()))?;
-        Ok(report)
-    });
-    match scored {
-        Ok(report) => {
-            println!("{}", if told.json { report.json() } else { report.markdown() });
-            ExitCode::from(report.exit_status())
-        }
-        Err(error) => {
-            eprintln!("bench: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    end(predictions::measure(&request).and_then(|report| {
+        told.write.iter().try_for_each(|file| predictions::MARKS.replace(file, &report.markdown()))?;
+        Ok((if told.json { report.json() } else { report.markdown() }, report.exit_status()))
+    }))
 }
 
 fn ask(told: &AdviceArguments) -> ExitCode {
@@ -273,40 +269,18 @@ fn ask(told: &AdviceArguments) -> ExitCode {
         budget: &told.budget,
         repetitions: told.repetitions,
     };
-    let asked = advice::measure(&request).and_then(|report| {
-        told.write.iter().try_for_each(|file| advice::replace(file, &report.markdown()))?;
-        Ok(report)
-    });
-    match asked {
-        Ok(report) => {
-            println!("{}", if told.json { report.json() } else { report.markdown() });
-            ExitCode::from(report.exit_status())
-        }
-        Err(error) => {
-            eprintln!("bench: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    end(advice::measure(&request).and_then(|report| {
+        told.write.iter().try_for_each(|file| advice::MARKS.replace(file, &report.markdown()))?;
+        Ok((if told.json { report.json() } else { report.markdown() }, report.exit_status()))
+    }))
 }
 
 fn time_model(told: &ModelArguments) -> ExitCode {
-    let timed = match &told.peak {
+    end(match &told.peak {
         Some(order) => model::peak(order).map(|kib| (kib.to_string(), 0)),
-        None => model::measure(told.rounds).map(|report| {
-            let text = if told.json { report.json() } else { report.text() };
-            (text, report.exit_status())
-        }),
-    };
-    match timed {
-        Ok((text, status)) => {
-            println!("{text}");
-            ExitCode::from(status)
-        }
-        Err(error) => {
-            eprintln!("bench: {error}");
-            ExitCode::FAILURE
-        }
-    }
+        None => model::measure(told.rounds)
+            .map(|report| (if told.json { report.json() } else { report.text() }, report.exit_status())),
+    })
 }
 
 fn compile() -> ExitCode {

@@ -9,7 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-pub(crate) use page::replace;
+pub(crate) use page::MARKS;
 
 /// A prediction within this factor of what was measured is a hit.
 pub(crate) const BAR: f64 = 2.0;
@@ -31,8 +31,8 @@ pub(crate) enum PredictionsError {
     NoScenario(PathBuf),
     #[error("`coordinator run {}` ended with {status}: {said}", .scenario.display())]
     Run { scenario: PathBuf, status: std::process::ExitStatus, said: String },
-    #[error("{}: has no `{mark}`, between which and the next mark the table goes", .file.display())]
-    NoMark { file: PathBuf, mark: &'static str },
+    #[error(transparent)]
+    Marks(#[from] crate::marks::MarksError),
     #[error("{}: {error}", .file.display())]
     File { file: PathBuf, error: io::Error },
     #[error(transparent)]

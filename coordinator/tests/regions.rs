@@ -3,9 +3,9 @@
 
 mod common;
 
-use common::{Bench, alone, is_root, skip, stderr};
+use common::{Bench, alone, counted, is_root, of_role, skip, stderr};
 use nix::unistd::{SysconfVar, sysconf};
-use record::{Observation, Reading, Run};
+use record::{Observation, Run};
 use std::process::{Command, Stdio};
 
 /// A role that populates a shared region of so much and touches a private one, and another that begins inside the window.
@@ -43,15 +43,9 @@ fn measured(text: &str) -> (Bench, Run) {
     (bench, serde_json::from_slice(&output.stdout).unwrap())
 }
 
-fn of_role<'r>(run: &'r Run, role: &str) -> Vec<&'r Observation> {
-    run.observations.iter().filter(|one| one.role == role).collect()
-}
-
+/// Everybody may count them.
 fn faults(one: &Observation) -> u64 {
-    match &one.counters["page_faults"] {
-        Reading::Counted { value } => *value,
-        other => panic!("everybody may count page faults: {other:?}"),
-    }
+    counted(one, "page_faults")
 }
 
 #[test]

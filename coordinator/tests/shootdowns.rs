@@ -3,9 +3,9 @@
 
 mod common;
 
-use common::{Bench, QUICK, alone, skip, stderr};
+use common::{Bench, QUICK, alone, counted, of_role, skip, stderr};
 use nix::unistd::{SysconfVar, sysconf};
-use record::{Observation, Reading, Run};
+use record::{Observation, Run};
 
 /// Runs before a test gives up.
 const ATTEMPTS: u32 = 20;
@@ -67,17 +67,6 @@ fn interrupted(run: &Run) -> impl Iterator<Item = &Observation> {
         .iter()
         .filter(|one| one.role == "victim" && one.arm == "base" && one.spoiled.is_empty())
         .filter(often)
-}
-
-fn of_role<'r>(run: &'r Run, role: &str) -> Vec<&'r Observation> {
-    run.observations.iter().filter(|one| one.role == role).collect()
-}
-
-fn counted(one: &Observation, name: &str) -> u64 {
-    match &one.counters[name] {
-        Reading::Counted { value } => *value,
-        other => panic!("{name}: {other:?}"),
-    }
 }
 
 fn logged(one: &Observation, event: &str) -> u64 {

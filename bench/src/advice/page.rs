@@ -1,11 +1,12 @@
 //! The report as Markdown, which goes into `docs/advise.md`.
 
-use super::{AdviceError, Outcome, Report, Row};
+use super::{Outcome, Report, Row};
+use crate::marks::Marks;
 use record::Interval;
-use std::path::Path;
 
-const BEGIN: &str = "<!-- advice: written by `bench -- advice --write` -->";
-const END: &str = "<!-- end of advice -->";
+/// Where the table stands in the docs.
+pub(crate) const MARKS: Marks =
+    Marks { begin: "<!-- advice: written by `bench -- advice --write` -->", end: "<!-- end of advice -->" };
 
 impl Report {
     /// A summary and a row for each case and twist.
@@ -64,14 +65,4 @@ fn shown(interval: Option<Interval>) -> String {
         Some(Interval { median, low, high }) if low == high => format!("{median:.0}"),
         Some(Interval { median, low, high }) => format!("{median:.2} ({low:.2}–{high:.2})"),
     }
-}
-
-/// Puts `table` between the marks of a file.
-pub(crate) fn replace(file: &Path, table: &str) -> Result<(), AdviceError> {
-    let failed = |error| AdviceError::File { file: file.to_owned(), error };
-    let text = std::fs::read_to_string(file).map_err(failed)?;
-    let no = |mark| AdviceError::NoMark { file: file.to_owned(), mark };
-    let (before, rest) = text.split_once(BEGIN).ok_or_else(|| no(BEGIN))?;
-    let (_, after) = rest.split_once(END).ok_or_else(|| no(END))?;
-    std::fs::write(file, format!("{before}{BEGIN}\n\n{table}\n{END}{after}")).map_err(failed)
 }

@@ -1,11 +1,14 @@
 //! The report as Markdown, which goes into `docs/model.md`.
 
-use super::{FAR, Half, Pair, PredictionsError, Report, Row, Scored};
+use super::{FAR, Half, Pair, Report, Row, Scored};
+use crate::marks::Marks;
 use std::fmt::Write;
-use std::path::Path;
 
-const BEGIN: &str = "<!-- predictions: written by `bench -- predictions --write` -->";
-const END: &str = "<!-- end of predictions -->";
+/// Where the table stands in the docs.
+pub(crate) const MARKS: Marks = Marks {
+    begin: "<!-- predictions: written by `bench -- predictions --write` -->",
+    end: "<!-- end of predictions -->",
+};
 
 impl Report {
     /// A summary, a table of every arm, and what was missed.
@@ -94,14 +97,4 @@ fn line(scored: &Scored, row: &Row) -> String {
 fn figure(ns: f64) -> String {
     let digits = (2 - ns.abs().max(1e-9).log10().floor() as i32).clamp(0, 3);
     format!("{ns:.*}", digits as usize)
-}
-
-/// Puts `table` between the marks of a file.
-pub(crate) fn replace(file: &Path, table: &str) -> Result<(), PredictionsError> {
-    let failed = |error| PredictionsError::File { file: file.to_owned(), error };
-    let text = std::fs::read_to_string(file).map_err(failed)?;
-    let no = |mark| PredictionsError::NoMark { file: file.to_owned(), mark };
-    let (before, rest) = text.split_once(BEGIN).ok_or_else(|| no(BEGIN))?;
-    let (_, after) = rest.split_once(END).ok_or_else(|| no(END))?;
-    std::fs::write(file, format!("{before}{BEGIN}\n\n{table}\n{END}{after}")).map_err(failed)
 }

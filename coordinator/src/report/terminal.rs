@@ -9,6 +9,7 @@ mod locks;
 mod method;
 mod modelled;
 mod opening;
+mod percentiles;
 mod readings;
 mod stacks;
 mod verdict;

@@ -112,6 +112,21 @@ pub(crate) fn open_loop() -> Run {
     run
 }
 
+/// A role that touches memory, and is stalled from when another begins.
+pub(crate) fn stalled() -> Run {
+    let mut run = false_sharing();
+    let taken = |min, mean, p50, p99, p999, max| {
+        Some(Percentiles { count: 40_012, min, mean, p50, p90: p50 + 10, p99, p999, max })
+    };
+    let role = &mut run.arms[0].roles[0];
+    role.batch_before_ns = taken(150, 200.4, 190, 220, 331, 57_003);
+    role.batch_ns = taken(151, 262.6, 191, 260, 8_455, 275_455);
+    role.batch_corrected_ns = taken(152, 2_922.6, 192, 68_223, 162_943, 275_456);
+    role.batch_before_ticks = taken(389, 521.0, 494, 572, 861, 148_207);
+    role.batch_ticks = taken(392, 682.8, 496, 676, 21_983, 716_183);
+    run
+}
+
 /// Gives an observation times of every kind that an HdrHistogram log holds; `nth` tells it from others.
 pub(crate) fn give_times(seen: &mut Observation, nth: u64) {
     let spread = |count: u64, step: u64| -> Vec<WaitCount> {

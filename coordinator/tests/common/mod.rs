@@ -1,6 +1,7 @@
 //! Running the real program on real files, and looking for what it may have left.
 #![allow(dead_code)] // each test binary uses a part
 
+use record::{Observation, Reading, Run};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, ChildStdin, Command, ExitStatus, Output, Stdio};
@@ -256,5 +257,18 @@ impl Conversation {
         self.child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
         self.errors.read_to_string(&mut self.said).unwrap();
         (self.child.wait().unwrap(), self.said, out)
+    }
+}
+
+/// The observations of a role, every arm's.
+pub(crate) fn of_role<'r>(run: &'r Run, role: &str) -> Vec<&'r Observation> {
+    run.observations.iter().filter(|one| one.role == role).collect()
+}
+
+/// What was counted; where it was not, the test asked for what it may not rely on.
+pub(crate) fn counted(one: &Observation, name: &str) -> u64 {
+    match &one.counters[name] {
+        Reading::Counted { value } => *value,
+        other => panic!("{name}: {other:?}"),
     }
 }

@@ -22,9 +22,10 @@ fn flat(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-fn every_run() -> [Run; 8] {
+fn every_run() -> [Run; 9] {
     let [one, two, three] = [testing::false_sharing(), testing::mutex(), testing::every_reading()];
-    [one, two, three, testing::open_loop(), testing::poor(), testing::modelled(), testing::zen(), testing::two_roles()]
+    let [four, five, six] = [testing::open_loop(), testing::stalled(), testing::poor()];
+    [one, two, three, four, five, six, testing::modelled(), testing::zen(), testing::two_roles()]
 }
 
 /// The lines from a heading to the next blank one.
@@ -205,6 +206,26 @@ fn an_open_loop_shows_what_a_closed_one_would_have_hidden() {
         assert!(table.iter().any(|line| line == row), "{row}\n{page}");
     }
     assert!(!self::page(&testing::mutex(), 80).contains("Latency of a pass"));
+}
+
+#[test]
+fn batches_before_and_from_then_on_stand_in_nanoseconds_and_in_ticks() {
+    let page = page(&testing::stalled(), 120);
+    let rows = |heading: &str| section(&page, heading).into_iter().map(flat).collect::<Vec<String>>().join("\n");
+    let ns = rows("Time of a batch of touches, as measured, ns");
+    for row in [
+        "min mean p50 p90 p99 p99.9 max",
+        "packed counter before 150 200 190 200 220 331 57 003",
+        "then 151 263 191 201 260 8455 275 455",
+        "corrected 152 2923 192 202 68 223 162 943 275 456",
+    ] {
+        assert!(ns.contains(row), "{row}\n{page}");
+    }
+    let ticks = rows("The same in ticks of the TSC");
+    for row in ["packed counter before 389 521 494 504 572 861 148 207", "then 392 683 496 506 676 21 983 716 183"] {
+        assert!(ticks.contains(row), "{row}\n{page}");
+    }
+    assert!(!ticks.contains("corrected") && !self::page(&testing::mutex(), 80).contains("batch of touches"));
 }
 
 #[test]

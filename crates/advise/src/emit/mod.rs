@@ -4,8 +4,7 @@
 //! Locks are bytes there: the lab's take [`plan::LockKind::BYTES`] whatever their kind, and a program has its own. A field
 //! that no step touches atomically is a plain integer, and one that some step does is atomic.
 
-mod c;
-mod cpp;
+mod c_family;
 mod names;
 mod parts;
 mod reasons;
@@ -46,8 +45,8 @@ pub fn text(language: Language, candidate: &Candidate, header: &Header) -> Strin
     let made = parts::of(candidate, language, &header.name);
     let mut out = vec![comment(language, "", &heading(candidate, header))];
     out.push(match language {
-        Language::C => c::write(&made),
-        Language::Cpp => cpp::write(&made),
+        Language::C => c_family::c(&made),
+        Language::Cpp => c_family::cpp(&made),
         Language::Rust => rust::write(&made),
     });
     out.concat()
