@@ -23,6 +23,7 @@ use plan::{LockKind, Program};
 use shared_memory::{Shmem, ShmemConf, ShmemError};
 use std::mem::size_of;
 use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 /// What every segment's name begins with; the rest is 16 random hexadecimal digits.
 pub(crate) const NAME_PREFIX: &str = "contention-lab-";
@@ -143,6 +144,18 @@ impl Segment {
     pub fn area(&self) -> *mut u8 {
         // SAFETY: the map lies within the mapping: `create_named` sized the one by the other, `attach` compared them.
         unsafe { self.shmem.as_ptr().add(self.map.area_offset as usize) }
+    }
+
+    /// The integer of `bytes` bytes (1 to 8) at an offset in the fields area, however it is aligned; `None` where it does
+    /// not lie in the area. Read byte by byte: what a worker writes meanwhile may be seen in part, so the coordinator asks
+    /// when all have ended, which it learns from the kernel: their stores are visible then.
+    pub fn integer(&self, offset: u64, bytes: u64) -> Option<u64> {
+        let end = offset.checked_add(bytes).filter(|end| (1..=8).contains(&bytes) && *end <= self.map.area_bytes)?;
+        Some((offset..end).rev().fold(0, |value, at| {
+            // SAFETY: `at` lies inside the area, by the check above; an atomic read of a byte races with nothing.
+            let byte = unsafe { (*self.area().add(at as usize).cast::<AtomicU8>()).load(Ordering::Relaxed) };
+            value << 8 | u64::from(byte)
+        }))
     }
 
     /// Where a lock of the Program lies, by its index there; valid while the segment lives.

@@ -138,6 +138,8 @@ pub(crate) fn steady_trace(worker: u32, ns_per_op: f64, clock: TickRate) -> Trac
         work_ticks: open,
         close_ticks: open + ticks(100e6),
         passes: slices.iter().map(|s| s.passes).sum(),
+        all_passes: slices.iter().map(|s| s.passes).sum(),
+        gave_up: false,
         span_ticks: ticks(100e6),
         slices,
         gaps: Vec::new(),

@@ -6,6 +6,7 @@ mod compare;
 mod costs;
 mod doctor;
 mod events;
+mod grade;
 mod kernel_log;
 mod memory;
 mod modelled;
@@ -22,6 +23,9 @@ pub use compare::{
 pub use costs::CostProbe;
 pub use doctor::{Check, CheckState, Doctor};
 pub use events::Events;
+pub use grade::{
+    Effect, Gate, GateCheck, GateOutcome, GateState, Grade, GradeVerdict, GradedFile, Hint,
+};
 pub use kernel_log::{
     FlushReason, KernelEvent, KernelEventKind, KernelObservation, KernelTrace, StackCount, StackSummary,
 };
