@@ -1,6 +1,6 @@
 //! For tests: bound plans and observations written by hand.
 
-use crate::{Findings, SLICE_US, analyse};
+use crate::{EffectQuestion, Findings, SLICE_US, analyse, effect};
 use plan::TickRate;
 use plan::step::{Action, Element, Step, Target};
 use plan::{
@@ -8,7 +8,7 @@ use plan::{
     Lock, LockKind, Measure, Nanos, Op, OpKind, Placed, PlacedLock, Placement, Plan, Program, Repetitions, Role,
     Strategy, Topology, Width, WorkerIndex, WorkerProgram,
 };
-use record::{CountedEvent, LockObservation, Observation, Slice, Trace};
+use record::{CountedEvent, Effect, LockObservation, Observation, Slice, Trace};
 
 /// An 8-byte element by hand.
 #[derive(Clone)]
@@ -367,6 +367,10 @@ impl Bench {
 
     pub(crate) fn analyse(&mut self) -> Findings {
         analyse(&self.plan, &self.bound, &self.topology, &self.events, &mut self.observations, 7)
+    }
+
+    pub(crate) fn effect(&mut self, question: &EffectQuestion) -> Effect {
+        effect(&self.plan, &self.bound, &self.topology, &self.events, &mut self.observations, 7, question)
     }
 }
 
