@@ -51,6 +51,7 @@ fn main() -> ExitCode {
         Command::Topology(options) => commands::topology::topology(&options, cli.colour),
         Command::Compare(options) => commands::compare::compare(&options, cli.colour),
         Command::Export(options) => commands::export::export(&options),
+        Command::Grade(options) => commands::grade::grade(&options, cli.colour),
         Command::Clean => commands::clean::clean(),
     };
     exit::code(outcome, colour)

@@ -6,6 +6,7 @@ pub(crate) mod compare;
 pub(crate) mod doctor;
 pub(crate) mod estimate;
 pub(crate) mod export;
+pub(crate) mod grade;
 pub(crate) mod list;
 pub(crate) mod model;
 pub(crate) mod run;

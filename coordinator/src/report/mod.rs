@@ -3,12 +3,13 @@
 //!
 //! [`terminal`] is the page on standard output, [`files`] what stays on disk, [`progress`] what is seen while the run
 //! goes on (standard error), [`code`] the listings of `run --show-code`, [`doctor`] the screen of `doctor`, [`topology`]
-//! that of `topology`, [`modelled`] the page of `model`, [`compare`] that of `compare`.
+//! that of `topology`, [`modelled`] the page of `model`, [`compare`] that of `compare`, [`grade`] that of `grade`.
 
 pub(crate) mod code;
 pub(crate) mod compare;
 pub(crate) mod doctor;
 mod figures;
+pub(crate) mod grade;
 pub(crate) mod files;
 pub(crate) mod hlog;
 mod lock_log;

@@ -1,7 +1,7 @@
 //! Exercises: what a student may change in a scenario, what has to stay true, and what a repair must have changed.
 //!
 //! An exercise is a folder with a scenario to repair (`starter.toml`), one that is repaired (`reference.toml`) and
-//! `exercise.toml`, which says what is asked: [`parse`] reads it. The first two gates of a grading are judged here, from the
+//! `exercise.toml`, which says what is asked: [`load`] reads it. The first two gates of a grading are judged here, from the
 //! scenario as it is bound and from what its workers left in memory: no time is measured, so they judge on any machine.
 //! [`conservation`] is the same work with every count exact, [`mechanism`] what made the starter slow. The third gate, the
 //! effect, is measured; `analysis` judges it. `scenarios/exercises/README.md` is the reference of `exercise.toml`.
@@ -15,7 +15,7 @@ mod task;
 
 pub use conserve::{conservation, exact};
 pub use mechanism::mechanism;
-pub use read::{FILE, parse};
+pub use read::{FILE, load, parse};
 
 use plan::expect::Metric;
 use plan::{Arm, LockKind};

@@ -2,6 +2,7 @@
 
 use crate::{ApartRule, Behaviour, CountRule, EffectRule, Exercise, LockRule, Part, SumRule};
 use plan::expect::Metric;
+use std::path::Path;
 use toml_text::Refusal;
 use toml_text::context::{Context, Kind};
 use toml_text::document::{self, Node, Table, Value};
@@ -49,6 +50,15 @@ static KIND: Kind = Kind {
 
 /// How many hints an exercise has.
 const HINTS: usize = 3;
+
+/// Reads the `exercise.toml` at `path`: what it asks, and its text.
+///
+/// # Errors
+/// [`Refusal`] where the file cannot be read, or holds anything that [`parse`] refuses.
+pub fn load(path: &Path) -> Result<(Exercise, String), Refusal> {
+    let text = toml_text::file::read(&KIND, path)?;
+    Ok((parse(&path.display().to_string(), &text)?, text))
+}
 
 /// Turns the text of an `exercise.toml` into an exercise; `name` is the path to show in messages.
 ///
