@@ -173,7 +173,8 @@ pub fn fits(exercise: &Exercise, starter: &Arm) -> Result<(), String> {
         let known = case.fields.iter().any(|f| f.name == *name) || case.locks.iter().any(|l| l.name == *name);
         if known { Ok(()) } else { Err(format!("the starter has no field or lock `{name}`")) }
     };
-    let loops = exercise.may_change.iter().filter_map(|part| if let Part::Loop(role) = part { Some(role) } else { None });
+    let loops =
+        exercise.may_change.iter().filter_map(|part| if let Part::Loop(role) = part { Some(role) } else { None });
     let counters = exercise.counts.iter().map(|rule| &rule.role).chain(exercise.sums.iter().map(|rule| &rule.role));
     let among = exercise.apart.iter().flat_map(|rule| &rule.roles);
     loops.chain(counters).chain(among).chain(&exercise.keeps_memory).try_for_each(role)?;

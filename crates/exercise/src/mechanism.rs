@@ -13,7 +13,9 @@ pub fn mechanism(exercise: &Exercise, arm: &Arm, program: &Program) -> Vec<GateC
     let mut checks: Vec<GateCheck> = exercise
         .apart
         .iter()
-        .map(|rule| GateCheck::of(format!("{} on lines of their users", listed(&rule.fields)), apart(program, rule, &touches)))
+        .map(|rule| {
+            GateCheck::of(format!("{} on lines of their users", listed(&rule.fields)), apart(program, rule, &touches))
+        })
         .collect();
     if let Some(most) = exercise.bytes_max {
         let bytes = program.layout.bytes;
@@ -93,7 +95,8 @@ fn lock(rule: &LockRule, arm: &Arm, program: &Program) -> Vec<GateCheck> {
         })
         .collect();
     if let Some(most) = rule.held_max_ns {
-        let longest = program.workers.iter().map(|worker| (held_ns(worker, index as u32), worker)).max_by_key(|(ns, _)| *ns);
+        let longest =
+            program.workers.iter().map(|worker| (held_ns(worker, index as u32), worker)).max_by_key(|(ns, _)| *ns);
         let (ns, worker) = longest.map_or((0, String::new()), |(ns, worker)| (ns, who(worker)));
         let used = arm.case.roles.iter().any(|role| role.steps.iter().any(|step| takes(&step.action, &arm.case, name)));
         let seen = format!("{worker} computes or sleeps for up to {ns} ns while it holds it; {most} ns are allowed");

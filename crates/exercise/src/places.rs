@@ -146,4 +146,3 @@ pub(crate) fn shown(program: &Program, placed: &Placed) -> String {
 pub(crate) fn who(worker: &WorkerProgram) -> String {
     format!("worker {} ({})", worker.index.0, worker.role_name)
 }
-

@@ -12,19 +12,8 @@ use toml_text::{read, words};
 /// The file's name in an exercise's folder.
 pub const FILE: &str = "exercise.toml";
 
-const TOP: &[&str] = &[
-    "title",
-    "task",
-    "may_change",
-    "bytes_max",
-    "keeps_memory",
-    "hints",
-    "count",
-    "sum",
-    "apart",
-    "lock",
-    "effect",
-];
+const TOP: &[&str] =
+    &["title", "task", "may_change", "bytes_max", "keeps_memory", "hints", "count", "sum", "apart", "lock", "effect"];
 const COUNT: &[&str] = &["field", "role", "per_pass"];
 const SUM: &[&str] = &["field", "role"];
 const APART: &[&str] = &["fields", "roles"];
@@ -95,7 +84,9 @@ fn exercise(context: &mut Context) -> Option<Exercise> {
     let hints = texts(context, &root, "hints");
     if hints.len() != HINTS {
         let what = format!("an exercise has {HINTS} hints, and this one {}", hints.len());
-        context.refuse(Problem::nowhere(what).cure("write hints = [\"where to look\", \"what is wrong\", \"what to do\"]"));
+        context.refuse(
+            Problem::nowhere(what).cure("write hints = [\"where to look\", \"what is wrong\", \"what to do\"]"),
+        );
     }
     Some(Exercise {
         title: title?,
@@ -224,7 +215,9 @@ fn effect(context: &mut Context, root: &Table) -> Option<EffectRule> {
     if metric.is_none() {
         let place = table.get("metric").map_or(&node.place, |node| &node.place);
         let problem = Problem::at(place, format!("`metric` cannot be {}", document::quoted(&written)));
-        context.refuse(problem.cure("take one of which less is better: ns_per_op, or a latency_, batch_, wait_ or hold_ time"));
+        context.refuse(
+            problem.cure("take one of which less is better: ns_per_op, or a latency_, batch_, wait_ or hold_ time"),
+        );
     }
     let of = table.get("of").and_then(|node| text(context, node, "of"));
     let percent = number(context, table, "recovers_percent", (1, 100)).unwrap_or(50);

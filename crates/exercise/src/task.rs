@@ -107,7 +107,9 @@ fn fields(exercise: &Exercise, before: &[Field], now: &[Field], found: &mut Vec<
         match now.iter().find(|other| other.name == field.name) {
             None if may_field => {}
             None => found.push(format!("field `{}` is gone", field.name)),
-            Some(other) if other.width != field.width => found.push(format!("field `{}` is of another type", field.name)),
+            Some(other) if other.width != field.width => {
+                found.push(format!("field `{}` is of another type", field.name))
+            }
             Some(other) if other.count != field.count && !may_field => {
                 found.push(format!("field `{}` has another number of elements", field.name));
             }
@@ -127,7 +129,8 @@ fn less_touched(starter: &Program, yours: &Program, found: &mut Vec<String>) {
         let other = now.get(&(role.clone(), field.clone(), writes)).copied().unwrap_or(0.0);
         if other < rate * (1.0 - 1e-9) {
             let verb = if writes { "writes" } else { "reads" };
-            let sentence = format!("a pass of `{role}` {verb} `{field}` {other:.4} times, in the starter {rate:.4} times");
+            let sentence =
+                format!("a pass of `{role}` {verb} `{field}` {other:.4} times, in the starter {rate:.4} times");
             if !found.contains(&sentence) {
                 found.push(sentence);
             }

@@ -29,7 +29,8 @@ fn text(folder: &Path, file: &str) -> String {
 
 /// A scenario's plan, and its first arm's Program on two CPUs.
 fn bound(text: &str) -> (Plan, Program) {
-    let loaded = scenario::parse("case.toml", text).unwrap_or_else(|refusal| panic!("{}\n{text}", refusal.render(false)));
+    let loaded =
+        scenario::parse("case.toml", text).unwrap_or_else(|refusal| panic!("{}\n{text}", refusal.render(false)));
     let cpu = |id| Cpu { id: plan::CpuId(id), core: id, llc: 0, node: 0, socket: 0, usable: true };
     let topology = Topology { cpus: (0..2).map(cpu).collect() };
     let bound = plan::bind(&loaded.plan, &topology, 1).unwrap();
@@ -128,7 +129,11 @@ fn a_sum_that_leaves_a_shard_out_or_is_made_less_often_is_seen() {
 fn what_is_done_outside_of_its_lock_can_be_lost() {
     let outside = answer("short-section", "\"bump balance\", \"unlock m\"", "\"unlock m\", \"bump balance\"");
     assert!(!outside.conserves() && outside.complaints().contains("no lock around all of them"));
-    let atomic = answer("short-section", "\"lock m\", \"bump balance\", \"unlock m\"", "\"lock m\", \"unlock m\", \"add balance\"");
+    let atomic = answer(
+        "short-section",
+        "\"lock m\", \"bump balance\", \"unlock m\"",
+        "\"lock m\", \"unlock m\", \"add balance\"",
+    );
     assert!(atomic.conserves(), "an atomic add needs no lock: {}", atomic.complaints());
     let skipped = answer("dead-owner", "\"lock m\"", "\"lock m timeout 1ms\"");
     assert!(!skipped.conserves() && skipped.complaints().contains("ends at the timeout"), "{}", skipped.complaints());
@@ -162,10 +167,8 @@ fn room_costs_and_padding_by_hand_is_a_repair_too() {
     let by_hand = answer("two-counters", "{ pad = 64 }", "{ offsets = { hits = [0, 64] } }");
     assert!(by_hand.conserves() && by_hand.mends(), "{}", by_hand.complaints());
     let folder = folder("a-constant");
-    let padded = text(&folder, "starter.toml").replace(
-        "[field.served]",
-        "[field.gap]\ntype = \"u64\"\ncount = 6\n\n[field.served]",
-    );
+    let padded = text(&folder, "starter.toml")
+        .replace("[field.served]", "[field.gap]\ntype = \"u64\"\ncount = 6\n\n[field.served]");
     let padded = Judged::of(&folder, &padded);
     assert!(padded.conserves() && padded.mends(), "fields that nobody touches: {}", padded.complaints());
 }

@@ -35,9 +35,7 @@ pub(super) fn gates(
     }
     let conservation = outcome(Gate::Conservation, checks);
     let mechanism = match conservation.state {
-        GateState::Passes => {
-            outcome(Gate::Mechanism, exercise::mechanism(&task.exercise, &task.yours.arm, &yours))
-        }
+        GateState::Passes => outcome(Gate::Mechanism, exercise::mechanism(&task.exercise, &task.yours.arm, &yours)),
         _ => not_reached(Gate::Mechanism),
     };
     Ok(vec![conservation, mechanism])
