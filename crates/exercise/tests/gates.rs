@@ -135,7 +135,7 @@ fn what_is_done_outside_of_its_lock_can_be_lost() {
         "\"lock m\", \"unlock m\", \"add balance\"",
     );
     assert!(atomic.conserves(), "an atomic add needs no lock: {}", atomic.complaints());
-    let skipped = answer("dead-owner", "\"lock m\"", "\"lock m timeout 1ms\"");
+    let skipped = answer("dead-owner", "\"lock m\", \"bump", "\"lock m timeout 1ms\", \"bump");
     assert!(!skipped.conserves() && skipped.complaints().contains("ends at the timeout"), "{}", skipped.complaints());
 }
 
