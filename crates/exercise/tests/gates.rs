@@ -154,9 +154,9 @@ fn less_work_is_not_the_task() {
     }
     let fewer_reads = answer("a-constant", "\"load limit\", \"load quota\"", "\"load limit\"");
     assert!(fewer_reads.complaints().contains("the loop of `reader` is not as in the starter"));
-    let paused = answer("given-back", "pause 20us", "pause 1ms");
+    let paused = answer("given-back", "pause 10us", "pause 1ms");
     assert!(!paused.conserves() && paused.complaints().contains("pauses for more"), "{}", paused.complaints());
-    let smaller = answer("given-back", "\"reuse seg 4KiB pause 20us\"", "\"work 20us\"");
+    let smaller = answer("given-back", "\"reuse seg 4KiB pause 10us\"", "\"work 20us\"");
     assert!(smaller.complaints().contains("fewer bytes"), "{}", smaller.complaints());
 }
 
