@@ -1,6 +1,7 @@
 //! Side-by-side measurements of the lab's own parts. `cargo run --release -p bench -- loops` compares the compiled loop
 //! with C at -O2, `-- counting` prices the counters, `-- locks` compares the locks with C: `bench/README.md` says how.
 
+mod advice;
 mod arena;
 mod c_locks;
 mod collect;
@@ -58,6 +59,9 @@ enum Command {
     /// How often a right answer fails: each exercise's reference graded again and again. Needs a built `coordinator`. Exit
     /// status: 0 none was told "not yet", 1 one was, or something failed.
     Grading(GradingArguments),
+    /// What `coordinator advise` says of the published cases against what was done there. Needs a built `coordinator`. Exit
+    /// status: 0 no advice is worse than the published change or slower than what was there, 1 some is, or something failed.
+    Advice(AdviceArguments),
     /// How fast the model is, and whether its memory grows with what is simulated, against its bars. Exit status: 0 all
     /// kept, 1 one missed, or something failed.
     Model(ModelArguments),
@@ -75,6 +79,32 @@ struct ModelArguments {
     /// Simulate this alone, and print the most that was resident, KiB.
     #[arg(long, hide = true)]
     peak: Option<String>,
+}
+
+/// What `advice` can be told.
+#[derive(clap::Args)]
+struct AdviceArguments {
+    /// Print one JSON object in place of the table.
+    #[arg(long)]
+    json: bool,
+    /// Folder of the cases.
+    #[arg(long, value_name = "FOLDER", default_value = "scenarios/cases")]
+    cases: PathBuf,
+    /// Only these, by name.
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<String>,
+    /// What is done to each case before it is asked about.
+    #[arg(long, value_delimiter = ',', default_values = ["as-is", "shuffled", "permuted"])]
+    twists: Vec<advice::Twist>,
+    /// What `advise` may take for each.
+    #[arg(long, value_name = "TIME", default_value = "20s")]
+    budget: String,
+    /// Blocks of the run that holds what was advised against what was published.
+    #[arg(long, default_value_t = 12, value_parser = clap::value_parser!(u32).range(3..=1_000))]
+    repetitions: u32,
+    /// Put the table between the marks of this file.
+    #[arg(long, value_name = "FILE")]
+    write: Option<PathBuf>,
 }
 
 /// What `predictions` can be told.
@@ -203,6 +233,7 @@ fn main() -> ExitCode {
         Command::Tracing(told) => return trace(&told),
         Command::Predictions(told) => return predict(&told),
         Command::Grading(told) => return grade(&told),
+        Command::Advice(told) => return ask(&told),
         Command::Model(told) => return time_model(&told),
     };
     outcome.unwrap_or_else(|error| {
@@ -271,6 +302,30 @@ fn grade(told: &GradingArguments) -> ExitCode {
         repetitions: told.repetitions,
     };
     match grading::measure(&request) {
+        Ok(report) => {
+            println!("{}", if told.json { report.json() } else { report.markdown() });
+            ExitCode::from(report.exit_status())
+        }
+        Err(error) => {
+            eprintln!("bench: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn ask(told: &AdviceArguments) -> ExitCode {
+    let request = advice::Request {
+        cases: &told.cases,
+        only: &told.only,
+        twists: &told.twists,
+        budget: &told.budget,
+        repetitions: told.repetitions,
+    };
+    let asked = advice::measure(&request).and_then(|report| {
+        told.write.iter().try_for_each(|file| advice::replace(file, &report.markdown()))?;
+        Ok(report)
+    });
+    match asked {
         Ok(report) => {
             println!("{}", if told.json { report.json() } else { report.markdown() });
             ExitCode::from(report.exit_status())

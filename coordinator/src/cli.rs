@@ -3,6 +3,7 @@
 use crate::report::style::ColourChoice;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// A laboratory for memory that several processes share: it runs a scenario on pinned processes, measures what sharing
 /// costs, and says what would cure it.
@@ -51,6 +52,23 @@ pub(crate) enum Command {
         after_help = "Examples: coordinator topology\n          coordinator topology --measure --write host.toml\n\n                      Distances are measured between pinned processes. Of more than 16 cores a sample is measured:                       --all-pairs measures every two CPUs, in rings of neighbours whose disjoint pairs run at once,                       which takes about half a minute on 128 CPUs. Ends with 4 where there is one CPU to measure on."
     )]
     Topology(TopologyOptions),
+    /// Say which layout of a scenario's struct is worth its memory: makes layouts, has the model rank them, measures the best
+    /// beside the present one
+    #[command(after_help = "Examples: coordinator advise scenarios/false_sharing.toml\n          coordinator advise \
+                      scenarios/true_sharing.toml --budget 30s --emit c --name counters > counters.h\n\nThe present \
+                      layout is the scenario's first variant, or the one whose placement is \"declared\". Exit status 3: \
+                      noise hid the answer; 4: this host can measure no layout, having one CPU, say. docs/advise.md has \
+                      the rules.")]
+    Advise(AdviseOptions),
+    /// Read a struct's layout out of a program's debug information, and make a scenario of it
+    #[command(
+        after_help = "Examples: coordinator import target/debug/server --struct Ring --emit-scenario ring.toml\n          \
+                      coordinator import --btf --struct task_struct\n          coordinator import server --struct \
+                      'lab::Queue<int>' --at queue.h:12\n\nDebug information is DWARF, of C, C++ or Rust, in the \
+                      program or split off (.dwo, .dwp, .gnu_debuglink, .gnu_debugaltlink, /usr/lib/debug). Of a name \
+                      the namespaces and the arguments of a template may be left out."
+    )]
+    Import(ImportOptions),
     /// Hold runs against each other: before and after a change, one machine and another, or the variants of one run
     #[command(
         after_help = "Examples: coordinator compare results/queue/BEFORE results/queue/AFTER --fail-if 'packed slower \
@@ -174,6 +192,78 @@ pub(crate) struct ModelOptions {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct AdviseOptions {
+    /// The scenario file: the struct's fields, and roles that say who does what with them
+    pub(crate) scenario: PathBuf,
+    /// How long it may take: it ends sooner where intervals are tight, and never more than 10 s later. From 3s to 1h
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = budget)]
+    pub(crate) budget: Duration,
+    /// The variant that stands for the present layout
+    #[arg(long, value_name = "VARIANT")]
+    pub(crate) present: Option<String>,
+    /// Of the scenario's variants this one only; may be repeated. Those that do the same work as the present one compete
+    /// with the layouts that are made
+    #[arg(long, value_name = "VARIANT")]
+    pub(crate) only: Vec<String>,
+    /// Layouts to measure beside the present one, programs that have to change not counted
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u8).range(1..=32))]
+    pub(crate) layouts: u8,
+    /// Workers of the headline role
+    #[arg(long, value_name = "N")]
+    pub(crate) workers: Option<u32>,
+    /// CPUs of the headline role, one a worker (0,1), or a choice by name (spread, same-core, same-llc, cross-socket)
+    #[arg(long, value_name = "LIST")]
+    pub(crate) cpus: Option<String>,
+    /// Print the struct that is advised in this language, and the page on standard error
+    #[arg(long, value_enum, value_name = "LANGUAGE")]
+    pub(crate) emit: Option<EmitLanguage>,
+    /// Its name; by default made from the scenario's
+    #[arg(long, value_name = "STRUCT", requires = "emit", value_parser = type_name)]
+    pub(crate) name: Option<String>,
+    /// Seed of the arms' order, of random elements and of the intervals; a fresh one by default
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+    /// Print it as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// No progress on standard error
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+/// A language in which a struct is printed.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum EmitLanguage {
+    /// C11
+    C,
+    /// C++11
+    Cpp,
+    /// Rust
+    Rust,
+}
+
+/// A time to spend: under three seconds no layout would be measured often enough.
+fn budget(text: &str) -> Result<Duration, String> {
+    let time = humantime::parse_duration(text).map_err(|error| format!("{error}; write 60s, or 2min"))?;
+    match (Duration::from_secs(3)..=Duration::from_secs(3600)).contains(&time) {
+        true => Ok(time),
+        false => Err("from 3s, in which a few layouts can be measured, to 1h".to_owned()),
+    }
+}
+
+/// A name that a type can have in C, C++ and Rust.
+fn type_name(text: &str) -> Result<String, String> {
+    let fits = text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    let begins = text.starts_with(|c: char| c.is_ascii_alphabetic());
+    match fits && begins && text.len() <= 64 {
+        true => Ok(text.to_owned()),
+        false => {
+            Err("a struct's name is of letters, digits and `_`, begins with a letter, and has 64 at most".to_owned())
+        }
+    }
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct DoctorOptions {
     /// A scenario: look at the CPUs that its workers run on, and say what spoils its runs. Without one, --cpus is a
     /// list of CPUs to look at (0,1 or 0-3)
@@ -208,6 +298,42 @@ pub(crate) struct TopologyOptions {
     /// No progress on standard error
     #[arg(long, short)]
     pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ImportOptions {
+    /// A program, a library or an object file with debug information
+    #[arg(value_name = "BINARY", required_unless_present = "btf", conflicts_with = "btf")]
+    pub(crate) binary: Option<PathBuf>,
+    /// The struct, class, union or Rust enum, as its language writes its name
+    #[arg(long = "struct", value_name = "NAME")]
+    pub(crate) name: String,
+    /// Read the types of a kernel or a BPF program in place of a binary's; without FILE, those of the running kernel
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = structs::KERNEL_BTF)]
+    pub(crate) btf: Option<PathBuf>,
+    /// Of several types of that name the one that is declared there; the end of the path is enough
+    #[arg(long, value_name = "FILE:LINE", value_parser = place)]
+    pub(crate) at: Option<(String, u64)>,
+    /// Of several types of that name the one with this number in the list
+    #[arg(long, value_name = "N")]
+    pub(crate) nth: Option<usize>,
+    /// Write a scenario with each member as a field at its offset, for you to add who uses it; the file must not be
+    /// there yet
+    #[arg(long, short = 'o', value_name = "FILE")]
+    pub(crate) emit_scenario: Option<PathBuf>,
+    /// Show the members of nested structs, too
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) expand: bool,
+    /// Print it as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `queue.h:12`.
+fn place(text: &str) -> Result<(String, u64), String> {
+    let refused = || "expected a file and a line, such as queue.h:12".to_owned();
+    let (file, line) = text.rsplit_once(':').filter(|(file, _)| !file.is_empty()).ok_or_else(refused)?;
+    Ok((file.to_owned(), line.parse().map_err(|_| refused())?))
 }
 
 #[derive(Debug, Args)]

@@ -49,6 +49,8 @@ fn main() -> ExitCode {
         Command::Doctor(options) => commands::doctor::doctor(&options, cli.colour),
         Command::Model(options) => commands::model::model(&options, cli.colour),
         Command::Topology(options) => commands::topology::topology(&options, cli.colour),
+        Command::Advise(options) => commands::advise::advise(&options, cli.colour),
+        Command::Import(options) => commands::import::import(&options, cli.colour),
         Command::Compare(options) => commands::compare::compare(&options, cli.colour),
         Command::Export(options) => commands::export::export(&options),
         Command::Grade(options) => commands::grade::grade(&options, cli.colour),

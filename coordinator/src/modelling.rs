@@ -74,7 +74,7 @@ pub(crate) fn beside(run: &mut Run, bound: &Bound, topology: &Topology) {
 
 /// The machine as a regime of this run knew it; the first one where the arm has none of its own. What a regime of lone
 /// workers could not read is another's.
-fn of_regime(
+pub(crate) fn of_regime(
     (root, topology): (&Root, &Topology),
     regimes: &[Regime],
     wanted: Option<u32>,

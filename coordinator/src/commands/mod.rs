@@ -1,5 +1,6 @@
 //! The commands, one file each, and what several of them say.
 
+pub(crate) mod advise;
 pub(crate) mod check;
 pub(crate) mod clean;
 pub(crate) mod compare;
@@ -7,6 +8,7 @@ pub(crate) mod doctor;
 pub(crate) mod estimate;
 pub(crate) mod export;
 pub(crate) mod grade;
+pub(crate) mod import;
 pub(crate) mod list;
 pub(crate) mod model;
 pub(crate) mod run;

@@ -3,15 +3,18 @@
 //!
 //! [`terminal`] is the page on standard output, [`files`] what stays on disk, [`progress`] what is seen while the run
 //! goes on (standard error), [`code`] the listings of `run --show-code`, [`doctor`] the screen of `doctor`, [`topology`]
-//! that of `topology`, [`modelled`] the page of `model`, [`compare`] that of `compare`, [`grade`] that of `grade`.
+//! that of `topology`, [`modelled`] the page of `model`, [`compare`] that of `compare`, [`grade`] that of `grade`,
+//! [`layout`] a struct as `import` shows it.
 
+pub(crate) mod advise;
 pub(crate) mod code;
 pub(crate) mod compare;
 pub(crate) mod doctor;
 mod figures;
-pub(crate) mod grade;
 pub(crate) mod files;
+pub(crate) mod grade;
 pub(crate) mod hlog;
+pub(crate) mod layout;
 mod lock_log;
 pub(crate) mod logs;
 pub(crate) mod modelled;

@@ -21,6 +21,11 @@ pub(crate) fn escaped(text: &str) -> String {
     safe
 }
 
+/// The same, of a text whose line ends are meant.
+pub(crate) fn escaped_lines(text: &str) -> String {
+    text.lines().map(escaped).collect::<Vec<_>>().join("\n")
+}
+
 /// Characters that print nothing themselves and change how their neighbours appear: Unicode's bidirectional controls,
 /// zero-width marks, line and paragraph separators.
 fn reorders(c: char) -> bool {

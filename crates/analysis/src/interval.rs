@@ -236,9 +236,8 @@ mod tests {
     #[test]
     fn a_share_is_none_of_the_way_for_the_same_and_all_of_it_for_the_goal() {
         let noise = |i: u32| 1.0 + 0.02 * f64::from(i * 7 % 5);
-        let blocks = |b: f64| -> Vec<_> {
-            (0..10).map(|i| (20.0 * noise(i), b * noise(i + 3), 2.0 * noise(i + 1))).collect()
-        };
+        let blocks =
+            |b: f64| -> Vec<_> { (0..10).map(|i| (20.0 * noise(i), b * noise(i + 3), 2.0 * noise(i + 1))).collect() };
         let of = |b: f64| share(&blocks(b), &mut dice(1, "x")).unwrap();
         let (same, half, goal) = (of(20.0), of(11.0), of(2.0));
         assert!(same.high < 0.2 && same.low > -0.2, "{same:?}");

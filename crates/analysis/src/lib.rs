@@ -25,6 +25,7 @@ mod summary;
 #[cfg(test)]
 mod testkit;
 mod times;
+mod versus;
 mod view;
 mod warnings;
 mod words;
@@ -33,6 +34,7 @@ pub use effect::{EffectQuestion, effect, judge_effect};
 pub use mask::{LockSpan, LockTime, Stuck, each_lock_time, observe, stuck, watching_share};
 pub use memory::{Moment, MomentKind, moments};
 pub use times::{DIGITS, Distribution, distributions, percentiles};
+pub use versus::{Kept, Who};
 
 use plan::{Bound, Plan, Topology};
 use record::{

@@ -14,7 +14,10 @@ pub fn mechanism(exercise: &Exercise, arm: &Arm, program: &Program) -> Vec<GateC
         .apart
         .iter()
         .map(|rule| {
-            GateCheck::of(format!("who uses {} has its lines alone", listed(&rule.fields)), apart(program, rule, &touches))
+            GateCheck::of(
+                format!("who uses {} has its lines alone", listed(&rule.fields)),
+                apart(program, rule, &touches),
+            )
         })
         .collect();
     if let Some(most) = exercise.bytes_max {

@@ -11,6 +11,8 @@ mod ops;
 #[cfg(test)]
 mod properties;
 
+pub use accesses::{Touch, Usage, usage};
+
 use crate::placement::{Layout, MAX_LAYOUT_BYTES};
 use crate::program::{PlacedLock, Program, WorkerProgram};
 use crate::scenario::{Arm, ArmKind, Case, Plan, Role};

@@ -21,7 +21,7 @@ pub mod step;
 pub mod topology;
 pub mod units;
 
-pub use bind::{BindError, Bound, BoundArm, NotApplicable, bind};
+pub use bind::{BindError, Bound, BoundArm, NotApplicable, Touch, Usage, bind, usage};
 pub use event::{CountedBy, EventForm, EventSpec};
 pub use lock::{Lock, LockKind};
 pub use nearest::{nearest, slip_of};

@@ -2,11 +2,13 @@
 //! JSON contract; its field names are part of it, and it only grows within one [`SCHEMA_VERSION`].
 #![forbid(unsafe_code)]
 
+mod advise;
 mod compare;
 mod costs;
 mod doctor;
 mod events;
 mod grade;
+mod import;
 mod kernel_log;
 mod memory;
 mod modelled;
@@ -16,6 +18,7 @@ mod run;
 mod topology;
 mod trace;
 
+pub use advise::{AdviceRecord, AdviseRun, AdvisedLayout, AdvisedRole, LayoutState, LeftOutVariant};
 pub use compare::{
     Asks, Both, CompareLock, CompareRow, ComparedPair, ComparedRun, Comparison, ConditionOutcome, ConditionRow,
     ConditionState, Difference, Side, Unmatched, Verdict,
@@ -23,9 +26,8 @@ pub use compare::{
 pub use costs::CostProbe;
 pub use doctor::{Check, CheckState, Doctor};
 pub use events::Events;
-pub use grade::{
-    Effect, Gate, GateCheck, GateOutcome, GateState, Grade, GradeVerdict, GradedFile, Hint,
-};
+pub use grade::{Effect, Gate, GateCheck, GateOutcome, GateState, Grade, GradeVerdict, GradedFile, Hint};
+pub use import::{Declared, Elements, Import, ImportedBase, ImportedField, ImportedHole};
 pub use kernel_log::{
     FlushReason, KernelEvent, KernelEventKind, KernelObservation, KernelTrace, StackCount, StackSummary,
 };

@@ -7,23 +7,60 @@ use crate::placement::Item;
 use crate::region::{MemoryStep, MemoryVerb};
 use crate::scenario::{Case, Field};
 use crate::step::{Action, Step};
-use crate::units::PAGE_BYTES;
+use crate::units::{PAGE_BYTES, WorkerIndex};
 use std::collections::BTreeSet;
 
 /// Timer slack of a thread under the default policy, which a sleep takes on top (`prctl(2)`, PR_SET_TIMERSLACK).
 const TIMER_SLACK_NS: f64 = 50_000.0;
 
-/// Every element of every field, then every lock, in declaration order, with who touches it and about how often.
-pub(super) fn items(case: &Case) -> Result<Vec<Item>, BindError> {
+/// What a case's workers touch, before anything is placed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Usage {
+    /// Every element of every field, then every lock, in declaration order, with who touches it and about how often.
+    pub items: Vec<Item>,
+    /// Each step of each worker that touches an item, once for each item it reaches, in the order of the workers.
+    pub touches: Vec<Touch>,
+}
+
+/// One step of one worker and one item that it reaches.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Touch {
+    /// Index into [`Usage::items`].
+    pub item: usize,
+    /// Who.
+    pub worker: WorkerIndex,
+    /// Index into [`Case::roles`].
+    pub role: usize,
+    /// Index into [`Role::steps`](crate::Role::steps).
+    pub step: usize,
+    /// How often a pass does so, on average: 1 in each pass, less under `every` and where one of several is drawn.
+    pub per_pass: f64,
+    /// How often a second, estimated as [`Item::accesses_per_second`].
+    pub per_second: f64,
+    /// Whether it writes, so that other CPUs lose their copies of the line; taking a lock does.
+    pub writes: bool,
+}
+
+/// Who touches what, and about how often; names no machine.
+///
+/// # Errors
+/// [`BindError`] for a step that names an element which is not there.
+pub fn usage(case: &Case) -> Result<Usage, BindError> {
     let mut table = Table::of(case);
     for seat in seats(case) {
         table.add_worker(case, seat)?;
     }
-    Ok(table.items)
+    Ok(Usage { items: table.items, touches: table.touches })
+}
+
+/// The items of [`usage`].
+pub(super) fn items(case: &Case) -> Result<Vec<Item>, BindError> {
+    usage(case).map(|usage| usage.items)
 }
 
 struct Table {
     items: Vec<Item>,
+    touches: Vec<Touch>,
     /// Index of each field's first element, then of each lock.
     first: Vec<usize>,
     elements: Vec<usize>,
@@ -31,7 +68,7 @@ struct Table {
 
 impl Table {
     fn of(case: &Case) -> Table {
-        let mut table = Table { items: Vec::new(), first: Vec::new(), elements: Vec::new() };
+        let mut table = Table { items: Vec::new(), touches: Vec::new(), first: Vec::new(), elements: Vec::new() };
         for field in &case.fields {
             let count = field.count.elements(case.worker_count());
             table.append((0..count).map(|element| field_item(field, element)));
@@ -50,36 +87,41 @@ impl Table {
     }
 
     fn add_worker(&mut self, case: &Case, seat: Seat) -> Result<(), BindError> {
-        let touches = worker_touches(case, seat)?;
-        let pass_ns: f64 = touches.iter().map(|touch| touch.ns_per_pass).sum();
-        for touch in touches {
-            if let Some((object, reached)) = touch.object {
-                self.touch(object, reached, touch.step, seat, pass_ns);
+        let visits = visits(case, seat)?;
+        let pass_ns: f64 = visits.iter().map(|visit| visit.ns_per_pass).sum();
+        for (nth, visit) in visits.into_iter().enumerate() {
+            if let Some((object, reached)) = visit.object {
+                self.touch((object, reached), (nth, visit.step), seat, pass_ns);
             }
         }
         Ok(())
     }
 
-    /// Notes that `step` touches the `reached` elements of the `object`-th field or lock.
-    fn touch(&mut self, object: usize, reached: Elements, step: &Step, seat: Seat, pass_ns: f64) {
+    /// Notes that the `nth` step touches the `reached` elements of the `object`-th field or lock.
+    fn touch(&mut self, (object, reached): (usize, Elements), (nth, step): (usize, &Step), seat: Seat, pass_ns: f64) {
         let first = self.first[object];
         let share = if let Elements::Any(count) = reached { f64::from(count) } else { 1.0 };
-        let per_second = accesses(&step.action) / f64::from(step.every) / share / pass_ns * 1e9;
+        let per_pass = 1.0 / f64::from(step.every) / share;
+        let per_second = accesses(&step.action) * per_pass / pass_ns * 1e9;
         for item in &mut self.items[first..first + self.elements[object]] {
             item.touched = true;
         }
         for element in reached.reachable() {
-            let item = &mut self.items[first + element as usize];
-            let users = if item.lock || step.action.writes() { &mut item.writers } else { &mut item.readers };
+            let index = first + element as usize;
+            let item = &mut self.items[index];
+            let writes = item.lock || step.action.writes();
+            let users = if writes { &mut item.writers } else { &mut item.readers };
             users.insert(seat.index);
             item.atomic |= is_atomic(&step.action);
             item.accesses_per_second += per_second;
+            let (worker, role) = (seat.index, seat.role);
+            self.touches.push(Touch { item: index, worker, role, step: nth, per_pass, per_second, writes });
         }
     }
 }
 
 /// One step in one worker's pass.
-struct Touch<'a> {
+struct Visit<'a> {
     step: &'a Step,
     /// Nominal time a pass, `every` taken into account.
     ns_per_pass: f64,
@@ -87,13 +129,13 @@ struct Touch<'a> {
     object: Option<(usize, Elements)>,
 }
 
-fn worker_touches(case: &Case, seat: Seat) -> Result<Vec<Touch<'_>>, BindError> {
-    let touch = |step| {
+fn visits(case: &Case, seat: Seat) -> Result<Vec<Visit<'_>>, BindError> {
+    let visit = |step| {
         let object = touched_object(case, seat, step)?;
         let repeats = if let Some((_, Elements::All(count))) = object { f64::from(count) } else { 1.0 };
-        Ok(Touch { step, ns_per_pass: nominal_ns(&step.action) * repeats / f64::from(step.every), object })
+        Ok(Visit { step, ns_per_pass: nominal_ns(&step.action) * repeats / f64::from(step.every), object })
     };
-    case.roles[seat.role].steps.iter().map(touch).collect()
+    case.roles[seat.role].steps.iter().map(visit).collect()
 }
 
 fn touched_object(case: &Case, seat: Seat, step: &Step) -> Result<Option<(usize, Elements)>, BindError> {
@@ -178,7 +220,7 @@ fn untouched(name: &str, element: u32, bytes: u64, align: u64, at: Option<u64>) 
 
 #[cfg(test)]
 mod tests {
-    use super::items;
+    use super::{items, usage};
     use crate::fixtures::Scene;
     use crate::placement::Item;
 
@@ -215,6 +257,29 @@ mod tests {
         let items = items(&Scene::new().array("x", 3).role("r", 1, &["load x[1]"]).0).unwrap();
         assert!(items.iter().all(|item| item.touched));
         assert_eq!(items[0].accesses_per_second, 0.0);
+    }
+
+    #[test]
+    fn each_touch_says_who_does_what_how_often() {
+        let scene = Scene::new().array("slot", 2).field("sum").lock("m", None).role(
+            "r",
+            2,
+            &["lock m", "bump slot[me]", "unlock m", "every 4 load sum", "load slot[any]"],
+        );
+        let usage = usage(&scene.0).unwrap();
+        let of = |worker: u32| usage.touches.iter().filter(move |touch| touch.worker.0 == worker);
+        let seen: Vec<_> = of(1).map(|t| (t.item, t.step, t.per_pass, t.writes)).collect();
+        let expected = [
+            (3, 0, 1.0, true),
+            (1, 1, 1.0, true),
+            (3, 2, 1.0, true),
+            (2, 3, 0.25, false),
+            (0, 4, 0.5, false),
+            (1, 4, 0.5, false),
+        ];
+        assert_eq!(seen, expected);
+        let added: f64 = usage.touches.iter().filter(|touch| touch.item == 1).map(|touch| touch.per_second).sum();
+        assert!((added / usage.items[1].accesses_per_second - 1.0).abs() < 1e-9);
     }
 
     #[test]
