@@ -113,7 +113,9 @@ fn folders(request: &Request<'_>) -> Result<Vec<PathBuf>, GradingError> {
 fn grade(coordinator: &Path, file: &Path, repetitions: Option<u32>) -> Result<Grade, GradingError> {
     let mut command = Command::new(coordinator);
     command.arg("grade").arg(file).args(["--json", "--quiet"]);
-    repetitions.iter().for_each(|n| drop(command.args(["--repetitions", &n.to_string()])));
+    if let Some(blocks) = repetitions {
+        command.args(["--repetitions", &blocks.to_string()]);
+    }
     let output = command.output()?;
     serde_json::from_slice(&output.stdout).map_err(|_| GradingError::Grade {
         file: file.to_owned(),
