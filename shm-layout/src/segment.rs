@@ -229,6 +229,23 @@ mod tests {
     }
 
     #[test]
+    fn integers_of_the_area_are_read_whole_and_never_beyond_it() {
+        let program = program(4096);
+        let segment = Segment::create(&spec(&program, b"p")).unwrap();
+        let attached = Segment::attach(segment.name(), &program, b"p", 2).unwrap();
+        for (offset, byte) in (3u64..).zip([0x08, 0x07, 0x06, 0x05, 0x04, 0x03, 0x02, 0x01]) {
+            // SAFETY: inside the area of 4096 bytes; nobody else touches it in this test.
+            unsafe { attached.area().add(offset as usize).write_volatile(byte) };
+        }
+        assert_eq!(segment.integer(3, 8), Some(0x0102_0304_0506_0708));
+        assert_eq!((segment.integer(3, 2), segment.integer(3, 1)), (Some(0x0708), Some(8)));
+        assert_eq!(segment.integer(4088, 8), Some(0));
+        for (offset, bytes) in [(4089, 8), (4096, 1), (u64::MAX, 8), (0, 0), (0, 9)] {
+            assert_eq!(segment.integer(offset, bytes), None, "{offset}, {bytes}");
+        }
+    }
+
+    #[test]
     fn who_owned_a_lock_last_is_seen_from_outside() {
         use crate::lock::{Effort, SharedLock};
         let program = program(4096);
