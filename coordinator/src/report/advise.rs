@@ -202,7 +202,7 @@ fn closing(page: &mut Page, run: &AdviseRun) {
     let leave = run.layouts.first().is_some_and(|present| present.name == advice.layout);
     match (advice.conclusive, leave) {
         (false, _) => page.verdict(Tone::Caution, "inconclusive", &advice.reason),
-        (true, true) => page.verdict(Tone::Good, "leave it", &advice.reason),
+        (true, true) => page.verdict(Tone::Good, "as it is", &advice.reason),
         (true, false) => page.verdict(Tone::Good, &advice.layout, &advice.reason),
     }
     if let Some(layout) = find(&advice.layout).filter(|_| !leave) {
