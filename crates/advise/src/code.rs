@@ -26,8 +26,8 @@ pub(crate) struct Variation {
 
 /// Every change that applies to some field, each to all fields to which it does.
 pub(crate) fn variations(case: &Case, usage: &Usage, rates: &Rates) -> Vec<Variation> {
-    let contended: Vec<usize> =
-        (0..case.fields.len()).filter(|&field| is_contended(case, usage, rates, field)).collect();
+    let lost: Vec<usize> = (0..case.fields.len()).filter(|&field| is_lost(case, usage, rates, field)).collect();
+    let contended: Vec<usize> = lost.iter().copied().filter(|&field| !is_awaited(case, field)).collect();
     let sharded: Vec<usize> = contended.iter().copied().filter(|&field| can_shard(case, usage, rates, field)).collect();
     let batched: Vec<usize> = contended.iter().copied().filter(|&field| touches(case, field, counts_up)).collect();
     let checked: Vec<usize> = contended.iter().copied().filter(|&field| touches(case, field, overwrites)).collect();
@@ -35,19 +35,31 @@ pub(crate) fn variations(case: &Case, usage: &Usage, rates: &Rates) -> Vec<Varia
         (!sharded.is_empty()).then(|| shard(case, &sharded)),
         (!batched.is_empty()).then(|| batch(case, &batched)),
         (!checked.is_empty()).then(|| check_first(case, &checked)),
+        Some(remember(case, &lost)).filter(|variation| !variation.set.is_empty()),
+        Some(lock_once(case, &contended_locks(usage, rates))).filter(|variation| !variation.set.is_empty()),
     ];
     let fits = |variation: &Variation| variation.case.roles.iter().all(|role| role.steps.len() <= MOST_STEPS);
     made.into_iter().flatten().filter(fits).collect()
 }
 
-/// Whether a field's own line would be lost often, were it alone on it; and nobody waits for it, which a change would turn
-/// into another protocol.
-fn is_contended(case: &Case, usage: &Usage, rates: &Rates, field: usize) -> bool {
+/// Whether a field's own line would be lost often, were it alone on it.
+fn is_lost(case: &Case, usage: &Usage, rates: &Rates, field: usize) -> bool {
     let name = &case.fields[field].name;
     let items = usage.items.iter().enumerate().filter(|(_, item)| !item.lock && item.name == *name);
-    let lost: f64 = items.map(|(item, _)| rates.line(&[item])).sum();
+    items.map(|(item, _)| rates.line(&[item])).sum::<f64>() > crate::cost::NEGLIGIBLE
+}
+
+/// Whether somebody waits for it: then writing it less often would be another protocol.
+fn is_awaited(case: &Case, field: usize) -> bool {
     let waits = |step: &Step| matches!(step.action, Action::Wait(_) | Action::Post(_)) && is_of(step, field);
-    lost > crate::cost::NEGLIGIBLE && !case.roles.iter().flat_map(|role| &role.steps).any(waits)
+    case.roles.iter().flat_map(|role| &role.steps).any(waits)
+}
+
+/// Locks that change hands often.
+fn contended_locks(usage: &Usage, rates: &Rates) -> Vec<String> {
+    let locks = usage.items.iter().enumerate().filter(|(_, item)| item.lock);
+    let lost = locks.filter(|(item, _)| rates.line(&[*item]) > crate::cost::NEGLIGIBLE);
+    lost.map(|(_, item)| item.name.clone()).collect()
 }
 
 fn is_of(step: &Step, field: usize) -> bool {
@@ -169,6 +181,104 @@ fn check_first(case: &Case, fields: &[usize]) -> Variation {
     }
 }
 
+/// In how many passes a value is read that a role remembers meanwhile: as often as it waits for it, where it does so in some
+/// passes alone. `None` where it waits in every pass, and so needs it as it is.
+fn remembered_for(role: &Role, field: usize) -> Option<u32> {
+    let waits = role.steps.iter().filter(|step| matches!(step.action, Action::Wait(_)) && is_of(step, field));
+    let least = waits.map(|step| step.every).min().unwrap_or(BATCH);
+    (least > 1).then_some(least)
+}
+
+/// What others write is read seldom, and remembered in between: a copy of a queue's other position, say.
+fn remember(case: &Case, fields: &[usize]) -> Variation {
+    let mut changed = case.clone();
+    let mut touched: Vec<usize> = Vec::new();
+    let mut set = Vec::new();
+    for index in 0..case.roles.len() {
+        let role = &case.roles[index];
+        let held = held_in(&role.steps);
+        let seldom = |(step, held): (&Step, std::collections::BTreeSet<usize>)| {
+            let target = step.action.target().filter(|target| fields.contains(&target.field) && held.is_empty());
+            let target = target.filter(|_| matches!(step.action, Action::Load(_)));
+            let Some((target, passes)) = target.and_then(|target| Some((target, remembered_for(role, target.field)?)))
+            else {
+                return (step.clone(), None);
+            };
+            let every = step.every.saturating_mul(passes).min(1_000_000);
+            let text = spelled(every, &format!("load {}", written(case, target)));
+            (Step { every, text, ..step.clone() }, Some(target.field))
+        };
+        let (steps, which): (Vec<Step>, Vec<Option<usize>>) = role.steps.iter().zip(held).map(seldom).unzip();
+        touched.extend(which.into_iter().flatten());
+        set.extend(replace(&mut changed.roles[index], steps));
+    }
+    touched.sort_unstable();
+    touched.dedup();
+    Variation {
+        name: "remembered".to_owned(),
+        what: format!(
+            "{} read once in {BATCH} passes, or as often as it is waited for, and remembered in between",
+            listed(case, &touched)
+        ),
+        when:
+            "what was read may be as old as that: a position that only grows, and is read again when the old one does \
+               not do"
+                .to_owned(),
+        set,
+        case: changed,
+    }
+}
+
+/// Of several times that a pass takes a lock alone, the last; what was done under it before is done then.
+fn lock_once(case: &Case, names: &[String]) -> Variation {
+    let mut changed = case.clone();
+    let mut merged: Vec<&str> = Vec::new();
+    let mut set = Vec::new();
+    for (lock, name) in case.locks.iter().map(|lock| &lock.name).enumerate().filter(|(_, name)| names.contains(name)) {
+        for role in &mut changed.roles {
+            if let Some(steps) = merged_sections(&role.steps, lock) {
+                role.steps = steps;
+                merged.push(name);
+            }
+        }
+    }
+    for (role, before) in changed.roles.iter_mut().zip(&case.roles) {
+        let steps = std::mem::replace(&mut role.steps, before.steps.clone());
+        set.extend(replace(role, steps));
+    }
+    merged.dedup();
+    let names: Vec<String> = merged.iter().map(|name| format!("`{name}`")).collect();
+    Variation {
+        name: "lock-once".to_owned(),
+        what: format!("{} taken once a pass, for all that was done under it", names.join(", ")),
+        when: "what is done under the lock may be done later, or by another for all who wait (group commit, combining)"
+            .to_owned(),
+        set,
+        case: changed,
+    }
+}
+
+/// The loop with its outermost sections of that lock, where it is taken alone and without giving up, made one at the place of
+/// the last. `None` where there are not two.
+fn merged_sections(steps: &[Step], lock: usize) -> Option<Vec<Step>> {
+    let takes =
+        |step: &Step| matches!(step.action, Action::Lock { lock: l, shared: false, timeout: None } if l == lock);
+    let releases = |step: &Step| matches!(step.action, Action::Unlock { lock: l, shared: false } if l == lock);
+    let held = held_in(steps);
+    let starts: Vec<usize> = (0..steps.len()).filter(|&at| takes(&steps[at]) && held[at].len() == 1).collect();
+    let end = |start: usize| (start..steps.len()).find(|&at| releases(&steps[at]));
+    let sections: Vec<(usize, usize)> = starts.iter().filter_map(|&start| Some((start, end(start)?))).collect();
+    let (&(last, last_end), earlier) = sections.split_last().filter(|(_, earlier)| !earlier.is_empty())?;
+    let inside = |at: usize| earlier.iter().any(|&(start, end)| (start..=end).contains(&at));
+    let mut made: Vec<Step> = (0..=last).filter(|&at| !inside(at)).map(|at| steps[at].clone()).collect();
+    for &(start, end) in earlier {
+        made.extend_from_slice(&steps[start + 1..end]);
+    }
+    made.extend_from_slice(&steps[last + 1..=last_end]);
+    made.extend_from_slice(&steps[last_end + 1..]);
+    Some(made)
+}
+
 /// A target as steps spell it.
 fn written(case: &Case, target: &Target) -> String {
     let name = &case.fields[target.field].name;
@@ -210,13 +320,19 @@ fn rewrite_where(
             .zip(held)
             .flat_map(|(step, held)| if wanted(held.is_empty()) { change(step) } else { vec![step.clone()] })
             .collect();
-        if steps != role.steps {
-            let texts: Vec<String> = steps.iter().map(|step| format!("{:?}", step.text)).collect();
-            set.push((format!("role.{}.loop", role.name), format!("[{}]", texts.join(", "))));
-            role.steps = steps;
-        }
+        set.extend(replace(role, steps));
     }
     set
+}
+
+/// Gives the role another loop, and that as an override; nothing where it is the same.
+fn replace(role: &mut Role, steps: Vec<Step>) -> Option<(String, String)> {
+    if steps == role.steps {
+        return None;
+    }
+    let texts: Vec<String> = steps.iter().map(|step| format!("{:?}", step.text)).collect();
+    role.steps = steps;
+    Some((format!("role.{}.loop", role.name), format!("[{}]", texts.join(", "))))
 }
 
 #[cfg(test)]
@@ -246,7 +362,7 @@ loop = ["load total", "sleep 1ms"]
     fn a_shared_counter_can_be_sharded_and_batched() {
         let made = made(COUNTER);
         let names: Vec<&str> = made.iter().map(|variation| variation.name.as_str()).collect();
-        assert_eq!(names, ["sharded", "batched"]);
+        assert_eq!(names, ["sharded", "batched", "remembered"]);
         let pair = |path: &str, value: &str| (path.to_owned(), value.to_owned());
         assert_eq!(
             made[0].set,
@@ -279,8 +395,35 @@ loop = ["load total", "sleep 1ms"]
         let made = made(
             "[field.flag]\ntype = \"u32\"\n[[role]]\nname = \"a\"\nloop = [\"store flag\"]\n[[role]]\nname = \"b\"\nloop = [\"load flag\"]",
         );
-        assert_eq!(made.len(), 1);
+        assert_eq!(made.len(), 2);
         assert_eq!(made[0].set[0].1, r#"["load flag", "every 64 store flag"]"#);
+        assert_eq!((made[1].name.as_str(), made[1].set.len()), ("remembered", 1));
+        assert_eq!(made[1].set[0], ("role.b.loop".to_owned(), r#"["every 64 load flag"]"#.to_owned()));
+    }
+
+    /// As long as its own wait lets it be old; what a pass waits for is needed as it is.
+    #[test]
+    fn another_s_position_is_remembered_until_it_is_waited_for() {
+        let queue = "[field.head]\ntype = \"u64\"\n[field.tail]\ntype = \"u64\"\n\
+                     [[role]]\nname = \"p\"\nloop = [\"load head\", \"post tail\", \"every 16 wait head\"]\n\
+                     [[role]]\nname = \"c\"\nloop = [\"load tail\", \"wait tail\", \"post head\"]";
+        let made = made(queue);
+        let [only] = &made[..] else { panic!("{} variations", made.len()) };
+        assert_eq!(only.name, "remembered");
+        let loops = r#"["every 16 load head", "post tail", "every 16 wait head"]"#;
+        assert_eq!(only.set, [("role.p.loop".to_owned(), loops.to_owned())]);
+    }
+
+    #[test]
+    fn a_lock_that_a_pass_takes_twice_can_be_taken_once() {
+        let twice = "[field.a]\ntype = \"u64\"\n[field.b]\ntype = \"u64\"\n[lock.m]\nkind = \"tas\"\n\
+                     [[role]]\nname = \"r\"\nworkers = 2\nloop = [\"lock m\", \"bump a\", \"unlock m\", \"work 5ns\", \
+                     \"lock m\", \"bump b\", \"unlock m\", \"pause\"]";
+        let made = made(twice);
+        let [only] = &made[..] else { panic!("{} variations", made.len()) };
+        assert_eq!(only.name, "lock-once");
+        let loops = r#"["work 5ns", "lock m", "bump a", "bump b", "unlock m", "pause"]"#;
+        assert_eq!(only.set, [("role.r.loop".to_owned(), loops.to_owned())]);
     }
 
     #[test]
