@@ -110,6 +110,14 @@ pub(crate) enum Command {
                       has its page beside it as before.report.html. To hold runs against each other: coordinator compare."
     )]
     Report(ReportOptions),
+    /// Grade a student's repair of an exercise: is every count exact, is the cause gone, is it faster here
+    #[command(
+        after_help = "Examples: cp scenarios/exercises/01-two-counters/starter.toml mine.toml\n          coordinator grade \
+                      mine.toml --exercise scenarios/exercises/01-two-counters --watch\n\nThe exercise is the one in \
+                      whose folder FILE lies, or the one that --exercise names. Exit status: 0 pass; 1 not yet, and \
+                      the next hint is told; 3 inconclusive; 4 this host is unsuitable. Nobody fails by 3 or 4."
+    )]
+    Grade(GradeOptions),
     /// Remove shared-memory segments that dead runs left
     #[command(after_help = "Example: coordinator clean   (never touches a segment that a living process holds)")]
     Clean,
@@ -428,6 +436,36 @@ pub(crate) struct ReportOptions {
     /// Draw the map of distances from what `topology --measure --json` printed on the same machine
     #[arg(long, value_name = "FILE")]
     pub(crate) topology: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct GradeOptions {
+    /// The student's file: the starter, repaired
+    pub(crate) file: PathBuf,
+    /// The exercise's folder, where FILE does not lie in it
+    #[arg(long, value_name = "DIR")]
+    pub(crate) exercise: Option<PathBuf>,
+    /// What the effect is held against, where it does not lie in the exercise's folder
+    #[arg(long, value_name = "FILE")]
+    pub(crate) reference: Option<PathBuf>,
+    /// Blocks: how often each of starter, FILE, reference and control runs; those of the starter by default
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(3..=10_000))]
+    pub(crate) repetitions: Option<u32>,
+    /// CPUs of the headline role, one a worker (0,1), or a choice by name, in place of the exercise's
+    #[arg(long, value_name = "LIST")]
+    pub(crate) cpus: Option<String>,
+    /// Seed of the arms' order, of random elements and of the intervals; a fresh one by default
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+    /// Look at the file at each save, without measuring; Enter measures, h and Enter tells the next hint, q ends
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) watch: bool,
+    /// Print the grade as JSON, with all samples
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// No progress on standard error
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
 }
 
 #[derive(Debug, Args)]

@@ -57,6 +57,7 @@ fn main() -> ExitCode {
         Command::Completions(options) => commands::completions::completions(&options),
         Command::Man(options) => commands::man::man(&options),
         Command::Report(options) => commands::report::report(&options),
+        Command::Grade(options) => commands::grade::grade(&options, cli.colour),
         Command::Clean => commands::clean::clean(),
     };
     exit::code(outcome, colour)

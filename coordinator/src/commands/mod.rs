@@ -8,6 +8,7 @@ pub(crate) mod completions;
 pub(crate) mod doctor;
 pub(crate) mod estimate;
 pub(crate) mod export;
+pub(crate) mod grade;
 pub(crate) mod import;
 pub(crate) mod list;
 pub(crate) mod man;

@@ -93,6 +93,11 @@ impl Style {
         Style { colour: false, width }
     }
 
+    /// Whether there is colour.
+    pub(crate) fn has_colour(&self) -> bool {
+        self.colour
+    }
+
     /// Columns a line may take.
     pub(crate) fn width(&self) -> usize {
         self.width

@@ -91,6 +91,12 @@ fn paired(view: &View, claim: &Expect, left: &Value, right: &Value, term: &Term)
     Some((ratio, l.keys().filter(|block| r.contains_key(block)).count()))
 }
 
+/// A term's figure by block, and its interval; `None` where this run has none.
+pub(crate) fn figure(view: &View, arms: &[ArmSummary], term: &Term) -> Option<(Interval, Series)> {
+    let Value { interval, series } = value(view, arms, term).ok()?;
+    Some((interval, series?))
+}
+
 /// Where the whole of `left` lies as against the whole of `right`.
 fn side(op: Relation, left: Interval, right: Interval) -> ExpectState {
     let (holds, fails) = match op {
