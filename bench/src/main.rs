@@ -8,6 +8,7 @@ mod collect;
 mod contest;
 mod duel;
 mod evictions;
+mod grading;
 mod locks;
 mod marks;
 mod model;
@@ -56,6 +57,9 @@ enum Command {
     /// Needs a built `coordinator`. Exit status: 0 nine in ten predictions are within a factor of 2, 1 fewer are, or
     /// something failed.
     Predictions(PredictionsArguments),
+    /// How often a right answer fails: each exercise's reference graded again and again. Needs a built `coordinator`. Exit
+    /// status: 0 none was told "not yet", 1 one was, or something failed.
+    Grading(GradingArguments),
     /// What `coordinator advise` says of the published cases against what was done there. Needs a built `coordinator`. Exit
     /// status: 0 no advice is worse than the published change or slower than what was there, 1 some is, or something failed.
     Advice(AdviceArguments),
@@ -122,6 +126,29 @@ struct PredictionsArguments {
     /// Put the tables between the marks of this file.
     #[arg(long, value_name = "FILE")]
     write: Option<PathBuf>,
+}
+
+/// What `grading` can be told.
+#[derive(clap::Args)]
+struct GradingArguments {
+    /// Print one JSON object in place of the table.
+    #[arg(long)]
+    json: bool,
+    /// Folder of the exercises.
+    #[arg(long, value_name = "FOLDER", default_value = "scenarios/exercises")]
+    exercises: PathBuf,
+    /// Only these, by folder.
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<String>,
+    /// Which file of each is graded.
+    #[arg(long, value_name = "FILE", default_value = "reference.toml")]
+    file: String,
+    /// How often each is graded.
+    #[arg(long, default_value_t = 300, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    runs: u32,
+    /// Blocks of each grading; those of the starter unless given.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(3..=10_000))]
+    repetitions: Option<u32>,
 }
 
 /// What `tracing` can be told.
@@ -206,6 +233,7 @@ fn main() -> ExitCode {
         Command::Compile => Ok(compile()),
         Command::Tracing(told) => return trace(&told),
         Command::Predictions(told) => return predict(&told),
+        Command::Grading(told) => return grade(&told),
         Command::Advice(told) => return ask(&told),
         Command::Model(told) => return time_model(&told),
     };
@@ -259,6 +287,26 @@ fn predict(told: &PredictionsArguments) -> ExitCode {
         told.write.iter().try_for_each(|file| predictions::MARKS.replace(file, &report.markdown()))?;
         Ok((if told.json { report.json() } else { report.markdown() }, report.exit_status()))
     }))
+}
+
+fn grade(told: &GradingArguments) -> ExitCode {
+    let request = grading::Request {
+        exercises: &told.exercises,
+        only: &told.only,
+        file: &told.file,
+        runs: told.runs,
+        repetitions: told.repetitions,
+    };
+    match grading::measure(&request) {
+        Ok(report) => {
+            println!("{}", if told.json { report.json() } else { report.markdown() });
+            ExitCode::from(report.exit_status())
+        }
+        Err(error) => {
+            eprintln!("bench: {error}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
 fn ask(told: &AdviceArguments) -> ExitCode {

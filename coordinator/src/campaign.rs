@@ -36,6 +36,8 @@ pub(crate) trait Observer {
     fn phase(&mut self, phase: &str);
     /// A repetition is complete: all its workers.
     fn repetition(&mut self, workers: &[Observation]);
+    /// So many blocks are complete. `look` makes the findings of all of them, which takes the time of an analysis.
+    fn block(&mut self, _blocks: u64, _look: &mut dyn FnMut() -> Findings) {}
     /// So many repetitions more than was thought.
     fn extend(&mut self, more: u64);
 }
@@ -197,6 +199,7 @@ impl Campaign<'_> {
                 seen.watching.extend(analysis::watching_share(&traces));
                 seen.observations.extend(observations);
             }
+            watcher.block(u64::from(block) + 1, &mut || self.analyse(&mut seen.observations));
         }
         Ok(())
     }

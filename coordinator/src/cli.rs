@@ -1,7 +1,7 @@
 //! The command line, as clap reads it.
 
 use crate::report::style::ColourChoice;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -92,6 +92,36 @@ pub(crate) enum Command {
     #[command(after_help = "Examples: coordinator explain false_sharing\n          coordinator explain 1\n\nWithout a \
                             name it lists them. The lessons are docs/lessons/, the diagnoses docs/diagnoses.md.")]
     Explain(ExplainOptions),
+    /// Print the JSON Schema of scenario files, by which an editor completes and checks them
+    #[command(
+        after_help = "Example: coordinator schema > schema.json\n\nAn editor with taplo reads it where the scenario begins \
+                      with the line: #:schema schema.json"
+    )]
+    Schema,
+    /// Print the completions of this command line, for a shell to read
+    #[command(
+        after_help = "Example: coordinator completions bash > ~/.local/share/bash-completion/completions/coordinator"
+    )]
+    Completions(CompletionsOptions),
+    /// Write the manual pages: one of the program, and one of each command
+    #[command(after_help = "Example: coordinator man ~/.local/share/man/man1 && man coordinator-run")]
+    Man(ManOptions),
+    /// Write the page of a saved run again, `report.html` beside its run.json: one file, no network, no script
+    #[command(
+        after_help = "Examples: coordinator report results/false_sharing/2026-11-24T12-34-56Z\n          coordinator \
+                      topology --measure --json > topology.json && coordinator report results/mutex/* --topology \
+                      topology.json\n\nEvery run writes its page by itself. A record of another name, such as before.json, \
+                      has its page beside it as before.report.html. To hold runs against each other: coordinator compare."
+    )]
+    Report(ReportOptions),
+    /// Grade a student's repair of an exercise: is every count exact, is the cause gone, is it faster here
+    #[command(
+        after_help = "Examples: cp scenarios/exercises/01-two-counters/starter.toml mine.toml\n          coordinator grade \
+                      mine.toml --exercise scenarios/exercises/01-two-counters --watch\n\nThe exercise is the one in \
+                      whose folder FILE lies, or the one that --exercise names. Exit status: 0 pass; 1 not yet, and \
+                      the next hint is told; 3 inconclusive; 4 this host is unsuitable. Nobody fails by 3 or 4."
+    )]
+    Grade(GradeOptions),
     /// Remove shared-memory segments that dead runs left
     #[command(after_help = "Example: coordinator clean   (never touches a segment that a living process holds)")]
     Clean,
@@ -105,7 +135,7 @@ pub(crate) struct RunOptions {
     #[arg(long)]
     pub(crate) json: bool,
     /// Folder that results go under
-    #[arg(long, value_name = "DIR", default_value = "results")]
+    #[arg(long, value_name = "DIR", default_value = "results", value_hint = ValueHint::DirPath)]
     pub(crate) out: PathBuf,
     /// Blocks: how often each arm runs; or "auto"
     #[arg(long, value_name = "N")]
@@ -142,6 +172,10 @@ pub(crate) struct RunOptions {
     /// makes each of them slower
     #[arg(long, conflicts_with = "dry_run")]
     pub(crate) stacks: bool,
+    /// Show on standard error, where that is a terminal, each worker's rate, what it waited, and the diagnosis so far;
+    /// drawn between the windows, never within one
+    #[arg(long, conflicts_with_all = ["dry_run", "hold", "quiet"])]
+    pub(crate) live: bool,
     /// No progress on standard error
     #[arg(long, short)]
     pub(crate) quiet: bool,
@@ -396,8 +430,62 @@ pub(crate) struct ExplainOptions {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct CompletionsOptions {
+    /// The shell
+    #[arg(value_enum, value_name = "SHELL")]
+    pub(crate) shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ManOptions {
+    /// Folder to write them to; made where it is missing
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) folder: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReportOptions {
+    /// The runs: folders, or their run.json; each has a page of its own
+    #[arg(required = true, value_name = "RUN")]
+    pub(crate) runs: Vec<PathBuf>,
+    /// Draw the map of distances from what `topology --measure --json` printed on the same machine
+    #[arg(long, value_name = "FILE")]
+    pub(crate) topology: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct GradeOptions {
+    /// The student's file: the starter, repaired
+    pub(crate) file: PathBuf,
+    /// The exercise's folder, where FILE does not lie in it
+    #[arg(long, value_name = "DIR")]
+    pub(crate) exercise: Option<PathBuf>,
+    /// What the effect is held against, where it does not lie in the exercise's folder
+    #[arg(long, value_name = "FILE")]
+    pub(crate) reference: Option<PathBuf>,
+    /// Blocks: how often each of starter, FILE, reference and control runs; those of the starter by default
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(3..=10_000))]
+    pub(crate) repetitions: Option<u32>,
+    /// CPUs of the headline role, one a worker (0,1), or a choice by name, in place of the exercise's
+    #[arg(long, value_name = "LIST")]
+    pub(crate) cpus: Option<String>,
+    /// Seed of the arms' order, of random elements and of the intervals; a fresh one by default
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+    /// Look at the file at each save, without measuring; Enter measures, h and Enter tells the next hint, q ends
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) watch: bool,
+    /// Print the grade as JSON, with all samples
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// No progress on standard error
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct ListOptions {
     /// Folder to look in, and in the folders in it
-    #[arg(value_name = "DIR", default_value = "scenarios")]
+    #[arg(value_name = "DIR", default_value = "scenarios", value_hint = ValueHint::DirPath)]
     pub(crate) folder: PathBuf,
 }

@@ -54,6 +54,11 @@ fn main() -> ExitCode {
         Command::Compare(options) => commands::compare::compare(&options, cli.colour),
         Command::Export(options) => commands::export::export(&options),
         Command::Explain(options) => commands::explain::explain(&options, cli.colour),
+        Command::Schema => commands::schema::schema(),
+        Command::Completions(options) => commands::completions::completions(&options),
+        Command::Man(options) => commands::man::man(&options),
+        Command::Report(options) => commands::report::report(&options),
+        Command::Grade(options) => commands::grade::grade(&options, cli.colour),
         Command::Clean => commands::clean::clean(),
     };
     exit::code(outcome, colour)

@@ -11,6 +11,7 @@ use nix::unistd::Pid;
 use plan::Program;
 use plan::TickRate;
 use record::Trace;
+use shm_layout::Segment;
 
 /// Why a repetition gave no traces. Its segment is gone, and its processes have ended unless the error says otherwise.
 #[derive(Debug, thiserror::Error)]
@@ -57,10 +58,34 @@ pub(crate) fn run(
     held: Option<HeldArm<'_>>,
 ) -> Result<Vec<Trace>, RepetitionError> {
     let mut provision = provision::provision(program, orders, rate, node)?;
-    let mut children = launch::launch(program, &provision)?;
-    match supervise::supervise(program, &mut provision, &mut children, signals, held) {
-        Ok(()) => traces(program, &mut provision, &children),
-        Err(stop) => Err(explain(stop, &mut provision, children)),
+    run_on(program, &mut provision, signals, held)
+}
+
+/// Runs `program` once with nothing counted, and has `look` read the memory that its workers left.
+///
+/// # Errors
+/// As [`run`].
+pub(crate) fn inspected<T>(
+    program: &Program,
+    rate: TickRate,
+    signals: &Signals,
+    look: impl FnOnce(&[Trace], &Segment) -> T,
+) -> Result<T, RepetitionError> {
+    let mut provision = provision::provision(program, &[], rate, None)?;
+    let traces = run_on(program, &mut provision, signals, None)?;
+    Ok(look(&traces, &provision.segment))
+}
+
+fn run_on(
+    program: &Program,
+    provision: &mut Provision,
+    signals: &Signals,
+    held: Option<HeldArm<'_>>,
+) -> Result<Vec<Trace>, RepetitionError> {
+    let mut children = launch::launch(program, provision)?;
+    match supervise::supervise(program, provision, &mut children, signals, held) {
+        Ok(()) => traces(program, provision, &children),
+        Err(stop) => Err(explain(stop, provision, children)),
     }
 }
 

@@ -23,6 +23,7 @@ use plan::{LockKind, Program};
 use shared_memory::{Shmem, ShmemConf, ShmemError};
 use std::mem::size_of;
 use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 /// What every segment's name begins with; the rest is 16 random hexadecimal digits.
 pub(crate) const NAME_PREFIX: &str = "contention-lab-";
@@ -145,6 +146,18 @@ impl Segment {
         unsafe { self.shmem.as_ptr().add(self.map.area_offset as usize) }
     }
 
+    /// The integer of `bytes` bytes (1 to 8) at an offset in the fields area, however it is aligned; `None` where it does
+    /// not lie in the area. Read byte by byte: what a worker writes meanwhile may be seen in part, so the coordinator asks
+    /// when all have ended, which it learns from the kernel: their stores are visible then.
+    pub fn integer(&self, offset: u64, bytes: u64) -> Option<u64> {
+        let end = offset.checked_add(bytes).filter(|end| (1..=8).contains(&bytes) && *end <= self.map.area_bytes)?;
+        Some((offset..end).rev().fold(0, |value, at| {
+            // SAFETY: `at` lies inside the area, by the check above; an atomic read of a byte races with nothing.
+            let byte = unsafe { (*self.area().add(at as usize).cast::<AtomicU8>()).load(Ordering::Relaxed) };
+            value << 8 | u64::from(byte)
+        }))
+    }
+
     /// Where a lock of the Program lies, by its index there; valid while the segment lives.
     ///
     /// # Panics
@@ -213,6 +226,23 @@ mod tests {
         assert!(!exists(&name));
         segment.control().release();
         assert_eq!(segment.control().phase(), crate::Phase::Released, "the memory lives on");
+    }
+
+    #[test]
+    fn integers_of_the_area_are_read_whole_and_never_beyond_it() {
+        let program = program(4096);
+        let segment = Segment::create(&spec(&program, b"p")).unwrap();
+        let attached = Segment::attach(segment.name(), &program, b"p", 2).unwrap();
+        for (offset, byte) in (3u64..).zip([0x08, 0x07, 0x06, 0x05, 0x04, 0x03, 0x02, 0x01]) {
+            // SAFETY: inside the area of 4096 bytes; nobody else touches it in this test.
+            unsafe { attached.area().add(offset as usize).write_volatile(byte) };
+        }
+        assert_eq!(segment.integer(3, 8), Some(0x0102_0304_0506_0708));
+        assert_eq!((segment.integer(3, 2), segment.integer(3, 1)), (Some(0x0708), Some(8)));
+        assert_eq!(segment.integer(4088, 8), Some(0));
+        for (offset, bytes) in [(4089, 8), (4096, 1), (u64::MAX, 8), (0, 0), (0, 9)] {
+            assert_eq!(segment.integer(offset, bytes), None, "{offset}, {bytes}");
+        }
     }
 
     #[test]

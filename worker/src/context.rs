@@ -162,6 +162,8 @@ impl<'s> Context<'s> {
             slices: recorded.slices,
             gaps: recorded.gaps,
             gaps_lost: recorded.gaps_lost,
+            all_passes: recorded.all_passes,
+            gave_up: self.gave_up_in.is_some(),
             queue_delays_lost: recorded.queue_delays_lost,
             read_distance_ticks: recorded.read_distance_ticks,
             read_cost_ticks: recorded.read_cost_ticks,

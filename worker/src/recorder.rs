@@ -63,6 +63,8 @@ pub(crate) struct Recorder {
     long_blocking: Option<(u64, u64)>,
 
     passes: u64,
+    /// Passes since the loop's first, the window's among them.
+    all_passes: u64,
     /// The window opened inside a batch, whose passes began before it.
     opened_inside_batch: bool,
     /// The last read at a batch's end: passes are counted up to it.
@@ -85,6 +87,7 @@ pub(crate) struct Recorded {
     pub(crate) work_ticks: u64,
     pub(crate) close_ticks: u64,
     pub(crate) passes: u64,
+    pub(crate) all_passes: u64,
     pub(crate) span_ticks: u64,
     pub(crate) slices: Vec<Slice>,
     pub(crate) gaps: Vec<Gap>,
@@ -126,6 +129,7 @@ impl Recorder {
             blocked_until: 0,
             long_blocking: None,
             passes: 0,
+            all_passes: 0,
             opened_inside_batch: false,
             counted_until: 0,
             slice_start: 0,
@@ -317,6 +321,7 @@ impl Recorder {
     /// A batch of passes ended at the clock read `now`. Call before [`Recorder::read`], which may close the window.
     #[inline(always)]
     pub(crate) fn completed(&mut self, passes: u64, now: u64) {
+        self.all_passes += passes;
         if self.stage != Stage::Inside {
             return;
         }
@@ -385,6 +390,7 @@ impl Recorder {
             work_ticks: self.work_ticks(),
             close_ticks: self.close_ticks,
             passes: self.passes,
+            all_passes: self.all_passes,
             span_ticks: self.span_ticks,
             slices: self.slices,
             gaps: self.gaps,

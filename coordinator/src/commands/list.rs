@@ -28,6 +28,11 @@ pub(crate) fn list(options: &ListOptions, colour: bool) -> Result<Ending, Comman
     Ok(ending)
 }
 
+/// What an exercise asks is no scenario, though its files are.
+fn is_scenario(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "toml") && path.file_name() != Some(exercise::FILE.as_ref())
+}
+
 /// The `.toml` files of a folder by name, and then, folder by folder, those of the folders in it; no deeper, and along no
 /// symbolic link to a folder.
 fn scenario_files(folder: &Path) -> Result<Vec<PathBuf>, CommandError> {
@@ -51,7 +56,7 @@ fn entries(folder: &Path) -> Result<(Vec<PathBuf>, Vec<PathBuf>), CommandError> 
         let entry = entry.map_err(refused)?;
         if entry.file_type().map_err(refused)?.is_dir() {
             folders.push(entry.path());
-        } else if entry.path().extension().is_some_and(|extension| extension == "toml") {
+        } else if is_scenario(&entry.path()) {
             files.push(entry.path());
         }
     }

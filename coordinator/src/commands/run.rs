@@ -73,7 +73,7 @@ pub(crate) fn run(options: &RunOptions, colour: ColourChoice) -> Result<Ending, 
         seed,
         hold: hold.as_ref(),
     };
-    let mut progress = Progress::new(progress_mode(options), &plan.title, campaign.planned_repetitions());
+    let mut progress = Progress::new(progress_mode(options, colour), &plan.title, campaign.planned_repetitions());
     let measured = campaign.measure(&mut progress, &mut logs);
     progress.finish();
     drop(held);
@@ -88,6 +88,8 @@ pub(crate) fn run(options: &RunOptions, colour: ColourChoice) -> Result<Ending, 
     if options.model || modelling::is_wanted(&run) {
         modelling::beside(&mut run, &bound, &machine.topology);
     }
+    // What cannot be compiled here did run in the workers: a record without a listing is better than none.
+    run.code = show_code::kept(&bound).ok();
     let folder = conclude::save(&run, logs, options, &loaded.plan.name, &verdict, signals)?;
     conclude::show(&run, options, folder, &verdict, &style)
 }
@@ -99,10 +101,14 @@ fn nothing_to_run(bound: &Bound) -> String {
     format!("this host can place no arm of the scenario:{reasons}\n  for this process, {}", Machine::cpu_limits())
 }
 
-fn progress_mode(options: &RunOptions) -> ProgressMode {
+fn progress_mode(options: &RunOptions, colour: ColourChoice) -> ProgressMode {
     // What is said at a gate must stay readable, so no bar is drawn over it.
     match (options.quiet, std::io::stderr().is_terminal() && !options.hold) {
         (true, _) => ProgressMode::Quiet,
+        // A terminal that cannot move its cursor cannot be drawn on.
+        (false, true) if options.live && std::env::var_os("TERM").is_some_and(|term| term != "dumb") => {
+            ProgressMode::Live(colour)
+        }
         (false, true) => ProgressMode::Bar,
         (false, false) => ProgressMode::Lines,
     }

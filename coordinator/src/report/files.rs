@@ -1,5 +1,6 @@
 //! What stays on disk: a folder a run, there whole or not at all.
 
+use crate::report::html::PAGE;
 use crate::report::logs::Logs;
 use crate::report::text::escaped;
 use crate::report::{hlog, samples};
@@ -73,7 +74,7 @@ pub(crate) fn check(out_root: &Path) -> Result<&Path, WriteError> {
     answer.map(|()| existing).map_err(|error| WriteError::new("write below", existing, error))
 }
 
-/// Writes `run.json`, `samples.csv`, where waits, holds or latencies were kept `latency.hlog`, and where there is a log of
+/// Writes `run.json`, `report.html`, `samples.csv`, where waits, holds or latencies were kept `latency.hlog`, and where there is a log of
 /// lock times `locks.csv` and where loops have steps on regions `timeline.csv`, to `out_root/name/<start, UTC>/` and returns that folder. `name` is the scenario's short name ([`plan::Plan::name`]);
 /// whatever it holds, the folder lies below `out_root`. The files are written to a hidden folder beside it, flushed to the
 /// disk and then renamed: a reader sees all of them or none. Where the name is taken, `-2`, `-3`, … is added.
@@ -88,6 +89,7 @@ pub(crate) fn write(run: &Run, logs: Logs, out_root: &Path, name: &str) -> Resul
     let temporary = parent.join(format!(".{stamp}.{}.partial", std::process::id()));
     create(&temporary, &mut cleanup)?;
     put(&temporary.join("run.json"), |out| to_json(run, out))?;
+    put(&temporary.join(PAGE), |out| out.write_all(page::page(run, None).as_bytes()))?;
     put(&temporary.join("samples.csv"), |out| samples::write(&run.observations, out))?;
     let distributions = analysis::distributions(&run.arms, &run.observations);
     if !distributions.is_empty() {
@@ -143,7 +145,7 @@ impl Cleanup {
 impl Drop for Cleanup {
     fn drop(&mut self) {
         for folder in self.created.iter().rev() {
-            for file in ["run.json", "samples.csv", "latency.hlog", "locks.csv", "timeline.csv"] {
+            for file in ["run.json", PAGE, "samples.csv", "latency.hlog", "locks.csv", "timeline.csv"] {
                 // Absent in all folders but the innermost; an error here has a worse one before it, which is reported.
                 let _ = fs::remove_file(folder.join(file));
             }
@@ -257,6 +259,7 @@ mod tests {
             [
                 "false_sharing",
                 "false_sharing/2026-11-24T12-34-56Z",
+                "false_sharing/2026-11-24T12-34-56Z/report.html",
                 "false_sharing/2026-11-24T12-34-56Z/run.json",
                 "false_sharing/2026-11-24T12-34-56Z/samples.csv",
             ]

@@ -2,18 +2,21 @@
 //! this module rounds it, sets it beside its interval and puts it where a reader looks for it.
 //!
 //! [`terminal`] is the page on standard output, [`files`] what stays on disk, [`progress`] what is seen while the run
-//! goes on (standard error), [`code`] the listings of `run --show-code`, [`doctor`] the screen of `doctor`, [`topology`]
-//! that of `topology`, [`modelled`] the page of `model`, [`compare`] that of `compare`, [`layout`] a struct as `import`
-//! shows it, [`markdown`] the project's own texts as `explain` shows them.
+//! goes on (standard error), [`live`] what `run --live` adds to it, [`code`] the listings of `run --show-code`, [`doctor`]
+//! the screen of `doctor`, [`topology`] that of `topology`, [`modelled`] the page of `model`, [`compare`] that of `compare`,
+//! [`grade`] that of `grade`, [`layout`] a struct as `import` shows it, [`html`] the file of a run's page for a browser,
+//! [`markdown`] the project's own texts as `explain` shows them.
 
 pub(crate) mod advise;
 pub(crate) mod code;
 pub(crate) mod compare;
 pub(crate) mod doctor;
-mod figures;
 pub(crate) mod files;
+pub(crate) mod grade;
 pub(crate) mod hlog;
+pub(crate) mod html;
 pub(crate) mod layout;
+mod live;
 mod lock_log;
 pub(crate) mod logs;
 pub(crate) mod markdown;
@@ -30,3 +33,5 @@ pub(crate) mod text;
 mod timeline;
 pub(crate) mod topology;
 pub(crate) mod window;
+
+use ::figures;

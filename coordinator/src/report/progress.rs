@@ -3,7 +3,11 @@
 
 use crate::campaign::Observer;
 use crate::report::figures::{plain, plural, wall_time};
+use crate::report::live::Live;
+use crate::report::style::{ColourChoice, Style};
 use crate::report::text::escaped;
+use crate::report::window;
+use analysis::Findings;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use record::Observation;
 use std::io::Write;
@@ -18,7 +22,12 @@ pub(crate) enum ProgressMode {
     Lines,
     /// One line that is drawn anew: for terminals.
     Bar,
+    /// A screen that is drawn anew: the line, and beneath it what has been seen so far.
+    Live(ColourChoice),
 }
+
+/// Rows of a terminal that does not know them.
+const DEFAULT_ROWS: u16 = 24;
 
 /// The progress of one run, in repetitions.
 pub(crate) struct Progress {
@@ -36,6 +45,7 @@ enum Shown {
     Nothing,
     Lines(Box<dyn Write + Send>),
     Bar(ProgressBar),
+    Live(ProgressBar, Box<Live>, ColourChoice),
 }
 
 impl Progress {
@@ -44,7 +54,10 @@ impl Progress {
         let shown = match mode {
             ProgressMode::Quiet => Shown::Nothing,
             ProgressMode::Lines => Shown::Lines(Box::new(std::io::stderr())),
-            ProgressMode::Bar => Shown::Bar(bar(ProgressDrawTarget::stderr())),
+            ProgressMode::Bar => Shown::Bar(bar(BAR, ProgressDrawTarget::stderr())),
+            ProgressMode::Live(colour) => {
+                Shown::Live(bar(LIVE, ProgressDrawTarget::stderr()), Box::new(Live::new(title)), colour)
+            }
         };
         Progress::showing(shown, title, total)
     }
@@ -61,7 +74,7 @@ impl Progress {
         let took = wall_time(self.elapsed().as_secs_f64());
         let line = format!("{}: done, {} in {took}", self.title, plural(self.done, "repetition"));
         self.line(&line);
-        if let Shown::Bar(bar) = &self.shown {
+        if let Shown::Bar(bar) | Shown::Live(bar, ..) = &self.shown {
             bar.finish_and_clear();
         }
     }
@@ -78,15 +91,23 @@ impl Progress {
     }
 
     fn redraw(&mut self) {
-        if let Shown::Bar(bar) = &self.shown {
-            bar.update(|state| {
-                state.set_len(self.total);
-                state.set_pos(self.done);
-            });
-            bar.set_prefix(self.title.clone());
-            bar.set_message(self.message(self.elapsed()));
-            bar.force_draw();
-        }
+        let (bar, prefix) = match &self.shown {
+            Shown::Nothing | Shown::Lines(_) => return,
+            Shown::Bar(bar) => (bar, self.title.clone()),
+            Shown::Live(bar, live, colour) => {
+                let style = Style::for_stderr(*colour, window::columns(std::io::stderr()));
+                // The line above it, and one for the cursor.
+                let rows = window::rows(std::io::stderr()).unwrap_or(DEFAULT_ROWS).saturating_sub(2);
+                (bar, live.page(&style, rows.into()))
+            }
+        };
+        bar.update(|state| {
+            state.set_len(self.total);
+            state.set_pos(self.done);
+        });
+        bar.set_prefix(prefix);
+        bar.set_message(self.message(self.elapsed()));
+        bar.force_draw();
     }
 
     /// `measuring, 3 s elapsed, 5 s left; M ops/s: packed 86.3, padded-64 6020`.
@@ -98,7 +119,7 @@ impl Progress {
             let left = seconds / self.done as f64 * (self.total - self.done) as f64;
             text.push_str(&format!(", {} left", wall_time(left)));
         }
-        if !self.rates.is_empty() {
+        if !self.rates.is_empty() && !matches!(self.shown, Shown::Live(..)) {
             let rates = self.rates.iter().map(|(arm, rate)| format!("{} {}", escaped(arm), plain(*rate)));
             text.push_str(&format!("; M ops/s: {}", rates.collect::<Vec<_>>().join(", ")));
         }
@@ -125,7 +146,17 @@ impl Observer for Progress {
                 self.rates.insert(0, (first.arm.clone(), rate));
             }
         }
+        if let Shown::Live(_, live, _) = &mut self.shown {
+            live.repetition(workers);
+        }
         self.redraw();
+    }
+
+    fn block(&mut self, blocks: u64, look: &mut dyn FnMut() -> Findings) {
+        if let Shown::Live(_, live, _) = &mut self.shown {
+            live.block(blocks, look);
+            self.redraw();
+        }
     }
 
     fn extend(&mut self, more: u64) {
@@ -136,11 +167,16 @@ impl Observer for Progress {
     }
 }
 
+/// The bar's line, behind its title.
+const BAR: &str = "{prefix} {bar:16} {pos}/{len} {wide_msg}";
+/// The bar's line, and beneath it the view, which begins with the title.
+const LIVE: &str = "{bar:16} {pos}/{len} {wide_msg}\n{prefix}";
+
 /// A bar that draws when told to and has no ticker.
-fn bar(target: ProgressDrawTarget) -> ProgressBar {
+fn bar(template: &str, target: ProgressDrawTarget) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(None, target);
-    // The template is a constant and the tests draw it; should it ever not parse, the plain bar still serves.
-    if let Ok(style) = ProgressStyle::with_template("{prefix} {bar:16} {pos}/{len} {wide_msg}") {
+    // The templates are constants and the tests draw them; should it ever not parse, the plain bar still serves.
+    if let Ok(style) = ProgressStyle::with_template(template) {
         bar.set_style(style.progress_chars("━╸─"));
     }
     bar
@@ -213,7 +249,7 @@ mod tests {
     fn the_bar_is_drawn_in_calls_and_never_between_them() {
         let screen = Screen::default();
         let target = ProgressDrawTarget::term_like(Box::new(screen.clone()));
-        let mut progress = Progress::showing(Shown::Bar(bar(target)), "false\u{1b}[2Jsharing", 4);
+        let mut progress = Progress::showing(Shown::Bar(bar(BAR, target)), "false\u{1b}[2Jsharing", 4);
         progress.phase("measuring");
         for _ in 0..3 {
             let before = screen.text().len();
@@ -227,6 +263,24 @@ mod tests {
         let text = screen.text();
         assert!(text.contains("3/4 measuring") && text.contains("4/4"), "{text:?}");
         assert!(text.contains("false\\u{1b}[2Jsharing") && !text.contains("\u{1b}[2J"), "{text:?}");
+        progress.finish();
+    }
+
+    #[test]
+    fn the_live_view_stands_beneath_the_bar_and_is_drawn_in_calls_alone() {
+        let screen = Screen::default();
+        let target = ProgressDrawTarget::term_like(Box::new(screen.clone()));
+        let live = Box::new(Live::new("false\u{1b}[2Jsharing"));
+        let mut progress = Progress::showing(Shown::Live(bar(LIVE, target), live, ColourChoice::Never), "t", 4);
+        progress.phase("measuring");
+        progress.repetition(&repetition("packed"));
+        let drawn = screen.text();
+        std::thread::sleep(Duration::from_millis(120));
+        assert_eq!(screen.text(), drawn, "something drew while a window could have been open");
+        let (line, page) = (drawn.rfind("1/4 measuring").unwrap(), drawn.rfind("Now: packed, block 1").unwrap());
+        assert!(line < page, "{drawn:?}");
+        assert!(!drawn.contains("M ops/s: packed"), "the view has the rates: {drawn:?}");
+        assert!(drawn.contains("false\\u{1b}[2Jsharing") && !drawn.contains("\u{1b}[2J"), "{drawn:?}");
         progress.finish();
     }
 

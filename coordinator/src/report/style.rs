@@ -69,6 +69,11 @@ impl Style {
         Style::decide(choice, width, |name| std::env::var(name).ok(), std::io::stdout().is_terminal())
     }
 
+    /// The same for standard error.
+    pub(crate) fn for_stderr(choice: ColourChoice, width: Option<u16>) -> Style {
+        Style::decide(choice, width, |name| std::env::var(name).ok(), std::io::stderr().is_terminal())
+    }
+
     /// The decision on a given environment.
     pub(crate) fn decide(
         choice: ColourChoice,
@@ -86,6 +91,11 @@ impl Style {
     #[cfg(test)]
     pub(crate) fn plain(width: usize) -> Style {
         Style { colour: false, width }
+    }
+
+    /// Whether there is colour.
+    pub(crate) fn has_colour(&self) -> bool {
+        self.colour
     }
 
     /// Columns a line may take.

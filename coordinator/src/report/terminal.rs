@@ -21,6 +21,8 @@ use crate::report::style::Style;
 use record::{ArmState, ArmSummary, Kind, Run};
 use std::path::Path;
 
+pub(super) use verdict::finding;
+
 /// The page for `run`, whose files are in `results` (`None` where none were written). Lines take at most the style's
 /// width; every text that comes from the scenario or the host is escaped. Its last line repeats the run.
 pub(crate) fn render(run: &Run, results: Option<&Path>, style: &Style) -> String {

@@ -67,6 +67,16 @@ pub(crate) fn false_sharing() -> Run {
             text: "this machine has no hardware counters".to_owned(),
             advice: "cache misses can be counted on bare metal, or in a VM that passes the PMU through".to_owned(),
         }],
+        code: Some(Code {
+            listings: vec![CodeListing {
+                arm: "packed".to_owned(),
+                role: "counter".to_owned(),
+                worker: 0,
+                text: "step 0: bump hits[me]\n\tmovq (%rdi), %rax\n\tret".to_owned(),
+                lines_left_out: 0,
+            }],
+            listings_left_out: 2,
+        }),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Text that came from outside, made safe for a terminal, and broken into lines.
 
+pub(crate) use figures::escaped;
 use unicode_width::UnicodeWidthStr;
 
 /// Columns that `text` takes on a terminal.
@@ -7,29 +8,10 @@ pub(super) fn columns(text: &str) -> usize {
     text.width()
 }
 
-/// `text` with every character that could move the cursor, change colours or reorder the line written out: a title
-/// with an escape sequence in it is shown, not obeyed.
-pub(crate) fn escaped(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for c in text.chars() {
-        if c.is_control() || reorders(c) {
-            safe.extend(c.escape_default());
-        } else {
-            safe.push(c);
-        }
-    }
-    safe
-}
-
-/// The same, of a text whose line ends are meant.
+/// [`escaped`], of a text whose line ends are meant.
 pub(crate) fn escaped_lines(text: &str) -> String {
-    text.lines().map(escaped).collect::<Vec<_>>().join("\n")
-}
-
-/// Characters that print nothing themselves and change how their neighbours appear: Unicode's bidirectional controls,
-/// zero-width marks, line and paragraph separators.
-fn reorders(c: char) -> bool {
-    matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+    text.lines().map(escaped).collect::<Vec<_>>().join("
+")
 }
 
 /// `text` in lines of at most `width` columns, escaped; the first begins with `first`, the others with `rest`. Breaks
@@ -121,8 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn escapes_are_shown_not_obeyed() {
-        assert_eq!(escaped("a\u{1b}[31mred\u{7}\u{202e}"), "a\\u{1b}[31mred\\u{7}\\u{202e}");
+    fn what_is_wrapped_is_escaped() {
         assert_eq!(wrapped("\u{9b}2J \u{1b}]0;x", 40, "", ""), ["\\u{9b}2J \\u{1b}]0;x"]);
     }
 

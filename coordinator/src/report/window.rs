@@ -1,4 +1,4 @@
-//! How wide a terminal is.
+//! How wide and how high a terminal is.
 #![allow(unsafe_code)] // asking the terminal, for which nix has a macro and no function
 
 use nix::libc;
@@ -10,20 +10,28 @@ mod request {
 
 /// Columns of the terminal that `output` is; `None` where it is none or does not know. A terminal that knows its columns
 /// and not its rows, as after `stty cols 40`, knows enough.
-///
+pub(crate) fn columns(output: impl AsFd) -> Option<u16> {
+    size(output).map(|size| size.ws_col).filter(|columns| *columns > 0)
+}
+
+/// Its rows, likewise.
+pub(crate) fn rows(output: impl AsFd) -> Option<u16> {
+    size(output).map(|size| size.ws_row).filter(|rows| *rows > 0)
+}
+
 /// # References
 /// ioctl_tty(2), TIOCGWINSZ: what is not known is 0.
-pub(crate) fn columns(output: impl AsFd) -> Option<u16> {
+fn size(output: impl AsFd) -> Option<libc::winsize> {
     let mut size = libc::winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };
     // SAFETY: the kernel writes one winsize, and `size` is one, alive and borrowed by nobody else; `output` keeps the
     // descriptor open.
     unsafe { request::window_size(output.as_fd().as_raw_fd(), &mut size) }.ok()?;
-    (size.ws_col > 0).then_some(size.ws_col)
+    Some(size)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::columns;
+    use super::{columns, rows};
     use nix::libc::winsize;
     use nix::pty::openpty;
 
@@ -31,9 +39,11 @@ mod tests {
     fn columns_are_known_without_rows_and_zero_is_not_known() {
         let of = |ws_row, ws_col| {
             let size = winsize { ws_row, ws_col, ws_xpixel: 0, ws_ypixel: 0 };
-            columns(openpty(Some(&size), None).expect("a pseudo-terminal").slave)
+            let terminal = openpty(Some(&size), None).expect("a pseudo-terminal").slave;
+            (columns(&terminal), rows(&terminal))
         };
-        assert_eq!((of(24, 100), of(0, 40), of(24, 0), of(0, 0)), (Some(100), Some(40), None, None));
+        assert_eq!([of(24, 100), of(0, 40)], [(Some(100), Some(24)), (Some(40), None)]);
+        assert_eq!([of(24, 0), of(0, 0)], [(None, Some(24)), (None, None)]);
         let (read, _write) = nix::unistd::pipe().expect("a pipe");
         assert_eq!(columns(read), None, "no terminal");
     }

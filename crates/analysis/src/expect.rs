@@ -97,6 +97,12 @@ pub(crate) fn paired(
     Some((ratio, l.keys().filter(|block| r.contains_key(block)).count()))
 }
 
+/// A term's figure by block, and its interval; `None` where this run has none.
+pub(crate) fn figure(view: &View, arms: &[ArmSummary], term: &Term) -> Option<(Interval, Series)> {
+    let Value { interval, series } = value(view, arms, term).ok()?;
+    Some((interval, series?))
+}
+
 /// Where the whole of `left` lies as against the whole of `right`.
 fn side(op: Relation, left: Interval, right: Interval) -> ExpectState {
     let (holds, fails) = match op {

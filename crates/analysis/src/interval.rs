@@ -114,6 +114,35 @@ fn stretched(hull: Interval) -> Interval {
     Interval { low: end(hull.low), high: end(hull.high), ..hull }
 }
 
+/// The share that `b` goes of the way from `a` to `c`, `(a − b) / (a − c)`, of three figures by block, and its 95 % interval:
+/// 0 where `b` is as `a`, 1 where it is as `c`. Made as [`ratio`] is, but stretched on the plain scale, since a share may be
+/// below 0.
+///
+/// `None` below three blocks, where a value is no number, or where `a` and `c` are too alike to divide by their difference.
+pub fn share(blocks: &[(f64, f64, f64)], rng: &mut impl Rng) -> Option<Interval> {
+    let is_finite = |&(a, b, c): &(f64, f64, f64)| a.is_finite() && b.is_finite() && c.is_finite();
+    if blocks.len() < FEWEST_BLOCKS || !blocks.iter().all(is_finite) {
+        return None;
+    }
+    let of = |(a, b, c): (f64, f64, f64)| (a - b) / (a - c);
+    let medians = |blocks: &[(f64, f64, f64)]| {
+        let median = |pick: fn(&(f64, f64, f64)) -> f64| median_of(blocks.iter().map(pick));
+        Some((median(|block| block.0)?, median(|block| block.1)?, median(|block| block.2)?))
+    };
+    let estimate = of(medians(blocks)?);
+    let mut drawn = blocks.to_vec();
+    let resampled = (0..RESAMPLES).map(|_| {
+        drawn.fill_with(|| blocks[rng.random_range(0..blocks.len())]);
+        // It is not empty, so its medians exist.
+        medians(&drawn).map_or(estimate, of)
+    });
+    let bootstrap = percentile(resampled.collect());
+    let hull = hull(estimate, bootstrap, order_statistic(blocks.iter().copied().map(of).collect()));
+    let end = |end: f64| estimate + (end - estimate) * STRETCH;
+    let stretched = Interval { median: estimate, low: end(hull.low), high: end(hull.high) };
+    [stretched.median, stretched.low, stretched.high].iter().all(|end| end.is_finite()).then_some(stretched)
+}
+
 /// The median of one figure's values by block, and its 95 % interval. `None` below three values, or where one is no
 /// number.
 pub fn single(values: &[f64], rng: &mut impl Rng) -> Option<Interval> {
@@ -202,6 +231,21 @@ mod tests {
         assert_eq!(seen.median, 2.0);
         assert_eq!(ratio(&pairs[..2], &mut dice(1, "x")), None);
         assert_eq!(single(&[1.0, 2.0], &mut dice(1, "x")), None);
+    }
+
+    #[test]
+    fn a_share_is_none_of_the_way_for_the_same_and_all_of_it_for_the_goal() {
+        let noise = |i: u32| 1.0 + 0.02 * f64::from(i * 7 % 5);
+        let blocks =
+            |b: f64| -> Vec<_> { (0..10).map(|i| (20.0 * noise(i), b * noise(i + 3), 2.0 * noise(i + 1))).collect() };
+        let of = |b: f64| share(&blocks(b), &mut dice(1, "x")).unwrap();
+        let (same, half, goal) = (of(20.0), of(11.0), of(2.0));
+        assert!(same.high < 0.2 && same.low > -0.2, "{same:?}");
+        assert!(half.low < 0.5 && 0.5 < half.high && half.low > 0.3, "{half:?}");
+        assert!(goal.low > 0.9 && goal.high < 1.1, "{goal:?}");
+        assert!(of(40.0).high < -0.8, "worse than before");
+        assert_eq!(share(&[(1.0, 1.0, 1.0); 5], &mut dice(1, "x")), None, "nothing to recover");
+        assert_eq!(share(&blocks(2.0)[..2], &mut dice(1, "x")), None);
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod classes;
 pub mod compare;
 mod counters;
 mod diagnose;
+mod effect;
 mod evictions;
 mod expect;
 mod figures;
@@ -31,6 +32,7 @@ mod warnings;
 mod words;
 
 pub use diagnose::KINDS;
+pub use effect::{EffectQuestion, effect, judge_effect};
 pub use mask::{LockSpan, LockTime, Stuck, each_lock_time, observe, stuck, watching_share};
 pub use memory::{Moment, MomentKind, moments};
 pub use times::{DIGITS, Distribution, distributions, percentiles};

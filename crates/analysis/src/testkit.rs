@@ -1,6 +1,6 @@
 //! For tests: bound plans and observations written by hand.
 
-use crate::{Findings, SLICE_US, analyse};
+use crate::{EffectQuestion, Findings, SLICE_US, analyse, effect};
 use plan::TickRate;
 use plan::step::{Action, Element, Step, Target};
 use plan::{
@@ -8,7 +8,7 @@ use plan::{
     Lock, LockKind, Measure, Nanos, Op, OpKind, Placed, PlacedLock, Placement, Plan, Program, Repetitions, Role,
     Strategy, Topology, Width, WorkerIndex, WorkerProgram,
 };
-use record::{CountedEvent, LockObservation, Observation, Slice, Trace};
+use record::{CountedEvent, Effect, LockObservation, Observation, Slice, Trace};
 
 /// An 8-byte element by hand.
 #[derive(Clone)]
@@ -138,6 +138,8 @@ pub(crate) fn steady_trace(worker: u32, ns_per_op: f64, clock: TickRate) -> Trac
         work_ticks: open,
         close_ticks: open + ticks(100e6),
         passes: slices.iter().map(|s| s.passes).sum(),
+        all_passes: slices.iter().map(|s| s.passes).sum(),
+        gave_up: false,
         span_ticks: ticks(100e6),
         slices,
         gaps: Vec::new(),
@@ -373,6 +375,10 @@ impl Bench {
 
     pub(crate) fn analyse(&mut self) -> Findings {
         analyse(&self.plan, &self.bound, &self.topology, &self.events, &mut self.observations, 7)
+    }
+
+    pub(crate) fn effect(&mut self, question: &EffectQuestion) -> Effect {
+        effect(&self.plan, &self.bound, &self.topology, &self.events, &mut self.observations, 7, question)
     }
 }
 

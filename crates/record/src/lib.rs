@@ -7,6 +7,7 @@ mod compare;
 mod costs;
 mod doctor;
 mod events;
+mod grade;
 mod import;
 mod kernel_log;
 mod memory;
@@ -25,6 +26,7 @@ pub use compare::{
 pub use costs::CostProbe;
 pub use doctor::{Check, CheckState, Doctor};
 pub use events::Events;
+pub use grade::{Effect, Gate, GateCheck, GateOutcome, GateState, Grade, GradeVerdict, GradedFile, Hint};
 pub use import::{Declared, Elements, Import, ImportedBase, ImportedField, ImportedHole};
 pub use kernel_log::{
     FlushReason, KernelEvent, KernelEventKind, KernelObservation, KernelTrace, StackCount, StackSummary,

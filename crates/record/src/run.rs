@@ -46,6 +46,33 @@ pub struct Run {
     pub diagnosis: Vec<Diagnosis>,
     /// What the reader should know about these figures.
     pub warnings: Vec<Warning>,
+    /// Machine code of the loops that ran; `None` where it was not kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<Code>,
+}
+
+/// Machine code of the loops that ran: of each variant and role one worker's, as many as are worth keeping.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Code {
+    /// In the order of the arms.
+    pub listings: Vec<CodeListing>,
+    /// Listings beyond these.
+    pub listings_left_out: u32,
+}
+
+/// One worker's compiled loop.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CodeListing {
+    /// The arm's name.
+    pub arm: String,
+    /// The role's.
+    pub role: String,
+    /// The worker's index over all roles.
+    pub worker: u32,
+    /// A line an instruction or step, each step above the instructions that it became.
+    pub text: String,
+    /// Lines beyond these.
+    pub lines_left_out: u32,
 }
 
 /// The program.

@@ -34,6 +34,12 @@ pub struct Trace {
     pub close_ticks: u64,
     /// Passes between the first and the last clock read inside the window.
     pub passes: u64,
+    /// Passes of the loop from its first on: those of the warm-up, of the window, and after it. What one of them adds up
+    /// in memory was added so many times.
+    pub all_passes: u64,
+    /// Whether its last pass was given up in its middle, for a wait that would not have ended: what that pass did before
+    /// stays done, and it is not among [`Trace::all_passes`].
+    pub gave_up: bool,
     /// Ticks between those two reads.
     pub span_ticks: u64,
     /// Contiguous slices of that span, ascending.

@@ -8,7 +8,7 @@ use crate::words;
 use plan::Nanos;
 
 /// The units of time, and the nanoseconds in one.
-const UNITS: &[(&str, u64)] = &[
+pub(crate) const UNITS: &[(&str, u64)] = &[
     ("ns", 1),
     ("us", 1_000),
     ("µs", 1_000),
@@ -101,7 +101,7 @@ fn decimal(number: &str) -> Result<(u128, u128), String> {
 }
 
 /// The units of size, and the bytes in one; the largest last.
-const SIZES: &[(&str, u64)] = &[("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)];
+pub(crate) const SIZES: &[(&str, u64)] = &[("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)];
 
 /// A size in bytes within bounds. Whether it is a whole number of `unit` is the caller's to judge, but no other is advised.
 pub(crate) fn bytes(
@@ -175,7 +175,7 @@ pub(crate) fn shown_bytes(bytes: u64) -> String {
 }
 
 /// The units of a rate, and the passes a second in one.
-const RATES: &[(&str, u64)] = &[("/s", 1), ("k/s", 1_000), ("M/s", 1_000_000)];
+pub(crate) const RATES: &[(&str, u64)] = &[("/s", 1), ("k/s", 1_000), ("M/s", 1_000_000)];
 
 /// A rate within bounds, both in times a second, as the time from one to the next.
 pub(crate) fn rate(context: &mut Context, node: &Node, key: &str, bounds: (u64, u64), why: &str) -> Option<Nanos> {

@@ -1,9 +1,14 @@
 //! The names a scenario may use, and the bounds of its numbers. `scenarios/README.md` explains each; a test holds the
-//! two together.
+//! two together. [`json_schema`] gives them to editors.
+
+mod json;
+mod patterns;
+mod reference;
 
 use plan::Nanos;
 use toml_text::context::Kind;
 
+pub use json::json_schema;
 pub use toml_text::file::BYTES_MAX as FILE_BYTES_MAX;
 
 /// What messages call a scenario, and where they send its writer.

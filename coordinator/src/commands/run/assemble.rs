@@ -58,6 +58,7 @@ pub(crate) fn assemble(origin: Origin<'_>, measured: Measured) -> (Run, Verdict)
         predictions: findings.predictions,
         diagnosis: findings.diagnosis,
         warnings: own.into_iter().flatten().chain(findings.warnings).collect(),
+        code: None,
     };
     (run, Verdict { conclusive: findings.conclusive, ended_early: measured.ended_early })
 }
@@ -74,9 +75,14 @@ pub(crate) fn scenario_text(loaded: &Loaded) -> ScenarioText {
         title: loaded.plan.title.clone(),
         question: loaded.plan.question.clone(),
         path: loaded.source.path.clone(),
-        sha256: Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect(),
+        sha256: sha256(text),
         text: text.clone(),
     }
+}
+
+/// SHA-256 of a text, hexadecimal.
+pub(crate) fn sha256(text: &str) -> String {
+    Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn ended_early(error: &RunError) -> Warning {

@@ -22,6 +22,11 @@ pub(crate) fn load_shape(scenario: &Path, options: &ShapeOptions) -> Result<Load
     Ok(scenario::load_with(scenario, &shape(options))?)
 }
 
+/// Loads a scenario with the CPUs of its headline role, where some are given.
+pub(crate) fn load_on(scenario: &Path, cpus: Option<&str>) -> Result<Loaded, CommandError> {
+    load_shape(scenario, &ShapeOptions { cpus: cpus.map(str::to_owned), ..ShapeOptions::default() })
+}
+
 /// Path and TOML value of each flag that was given on how often and how long is measured.
 fn length(options: &RunOptions) -> Vec<(String, String)> {
     let repetitions = |text: &String| or_quoted(text, text.parse::<u32>().is_ok().then(|| text.clone()));

@@ -12,7 +12,7 @@ const HASH_DIGITS: usize = 12;
 pub(super) fn write(page: &mut Page, run: &Run, results: Option<&Path>) {
     page.heading("Results");
     match results {
-        Some(folder) => page.prose(&format!("run.json and samples.csv in {}", folder.display())),
+        Some(folder) => page.prose(&format!("report.html, run.json and samples.csv in {}", folder.display())),
         None => page.prose("not written to disk"),
     }
     page.prose(&format!("This took {}; the same again:", wall_time(run.duration_s)));

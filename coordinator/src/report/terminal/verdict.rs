@@ -30,7 +30,8 @@ pub(super) fn warnings(page: &mut Page, run: &Run) {
     }
 }
 
-fn one(page: &mut Page, diagnosis: &Diagnosis) {
+/// What a diagnosis says, without what it rests on.
+pub(in crate::report) fn finding(page: &mut Page, diagnosis: &Diagnosis) {
     let (tone, severity) = match diagnosis.severity {
         Severity::None => (Tone::Good, "nothing to cure"),
         Severity::Low => (Tone::Caution, "low"),
@@ -42,6 +43,10 @@ fn one(page: &mut Page, diagnosis: &Diagnosis) {
         kind => format!("{} ({severity})", kind.replace('_', " ")),
     };
     page.verdict(tone, &verdict, &diagnosis.text);
+}
+
+fn one(page: &mut Page, diagnosis: &Diagnosis) {
+    finding(page, diagnosis);
     // Where nothing is wrong, the text says what was looked at; the count of each pattern is for run.json.
     let looked = |evidence: &&Evidence| diagnosis.severity > Severity::None || evidence.source != "layout";
     // Counts per operation stand in tables of their own, arm by arm; here is what follows from them.

@@ -3,7 +3,7 @@
 use record::Interval;
 
 /// Stands where there is no figure; the reason is given beside it.
-pub(super) const NONE: &str = "–";
+pub const NONE: &str = "–";
 
 /// Joins the groups of a long number and a number to its unit, so that no line breaks inside.
 const JOINT: char = '\u{a0}';
@@ -13,16 +13,16 @@ const MOST_DIGITS: i32 = 4;
 
 /// An estimate and its interval, as text with the same last digit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Figure {
+pub struct Figure {
     /// The estimate: `23.1`.
-    pub(super) value: String,
+    pub value: String,
     /// The interval: `(21.9–24.4)`; `None` where it has no width.
-    pub(super) ends: Option<String>,
+    pub ends: Option<String>,
 }
 
 impl Figure {
     /// Rounded so that the last digit is worth at most the interval's half-width, and more than a tenth of it.
-    pub(super) fn new(interval: &Interval) -> Figure {
+    pub fn new(interval: &Interval) -> Figure {
         let Interval { median, low, high } = *interval;
         if !median.is_finite() {
             return Figure { value: NONE.to_owned(), ends: None };
@@ -33,7 +33,7 @@ impl Figure {
     }
 
     /// Estimate and interval on one line.
-    pub(super) fn line(&self) -> String {
+    pub fn line(&self) -> String {
         match &self.ends {
             Some(ends) => format!("{}{JOINT}{ends}", self.value),
             None => self.value.clone(),
@@ -81,7 +81,7 @@ fn rounded(value: f64, exponent: i32) -> String {
 
 /// A figure that has no interval, to three digits: `0.0213`, `1.02`, `314`. What is above zero but below 0.0001 is
 /// shown as such, never as 0.
-pub(super) fn plain(value: f64) -> String {
+pub fn plain(value: f64) -> String {
     if !value.is_finite() {
         return NONE.to_owned();
     }
@@ -97,12 +97,12 @@ pub(super) fn plain(value: f64) -> String {
 }
 
 /// A share of 1 as per cent, two digits: `3.1 %`, `48 %`. Neither 0 nor 100 is shown for what only comes near it.
-pub(super) fn percent(share: f64) -> String {
+pub fn percent(share: f64) -> String {
     format!("{}{JOINT}%", percent_number(share))
 }
 
 /// The same without its sign, for a column that carries it.
-pub(super) fn percent_number(share: f64) -> String {
+pub fn percent_number(share: f64) -> String {
     let hundredths = share * 100.0;
     if !hundredths.is_finite() {
         return NONE.to_owned();
@@ -121,7 +121,7 @@ pub(super) fn percent_number(share: f64) -> String {
 }
 
 /// A count, in groups of three where it has more than four digits.
-pub(super) fn count(value: u64) -> String {
+pub fn count(value: u64) -> String {
     let digits = value.to_string();
     if digits.len() <= 4 {
         return digits;
@@ -137,12 +137,12 @@ pub(super) fn count(value: u64) -> String {
 }
 
 /// `one repetition`, `3 repetitions`.
-pub(super) fn plural(number: u64, noun: &str) -> String {
+pub fn plural(number: u64, noun: &str) -> String {
     if number == 1 { format!("1{JOINT}{noun}") } else { format!("{}{JOINT}{noun}s", count(number)) }
 }
 
 /// A length of wall time for a person who waits: `8 s`, `2 min 05 s`.
-pub(super) fn wall_time(seconds: f64) -> String {
+pub fn wall_time(seconds: f64) -> String {
     let whole = seconds.max(0.0).round() as u64;
     if whole < 60 { format!("{whole} s") } else { format!("{} min {:02} s", whole / 60, whole % 60) }
 }
