@@ -23,8 +23,8 @@ pub(super) fn ask(read: Vec<(Quantity, Option<f64>)>) -> Result<Vec<Prediction>,
         return Ok(read.into_iter().filter_map(|(of, number)| Some(Prediction { of, predicted: number? })).collect());
     }
     // Without a buffer: lines behind the answers are those of `--hold`.
-    let mut input = File::from(std::io::stdin().as_fd().try_clone_to_owned()?);
-    let ask = |(of, number): (Quantity, Option<f64>)| {
+    let mut input = File::from(std::io::stdin().as_fd().try_clone_to_owned().map_err(|error| unreadable(&error))?);
+    let ask = |(of, number): (Quantity, Option<f64>)| -> Result<Prediction, CommandError> {
         let predicted = match number {
             Some(number) => number,
             None => answer(&of, &mut input, &mut std::io::stderr())?,
@@ -61,10 +61,17 @@ fn line(input: &mut impl Read) -> Result<Option<String>, CommandError> {
             Ok(_) if line.len() < ANSWER_BYTES_MAX => line.push(byte[0]),
             Ok(_) => {}
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) => return Err(CommandError::Failed(format!("reading standard input failed: {error}"))),
+            Err(error) => return Err(unreadable(&error)),
         }
     }
     Ok(Some(String::from_utf8_lossy(&line).into_owned()))
+}
+
+fn unreadable(error: &std::io::Error) -> CommandError {
+    CommandError::Failed(format!(
+        "standard input, where the number of a prediction is read, cannot be read: {error}; give it with --predict \
+         'FIGURE = NUMBER'"
+    ))
 }
 
 #[cfg(test)]
