@@ -369,12 +369,12 @@ fn lesson_7_asks_for_a_count_that_sleeping_makes() {
     assert_eq!(FILES.map(counters), switches);
 }
 
-/// With two workers all three are well, and with 32 the reference alone.
+/// With two workers all three are well, and with 48 the reference alone.
 #[test]
 fn lesson_8_is_told_by_the_model_of_a_larger_machine() {
     let slower = FILES.map(|file| {
         let run = modelled(&lesson(8), file);
-        let [alone, two, many] = ["solo:counter", "base@workers=2", "base@workers=32"].map(|arm| pass_ns(&run, arm));
+        let [alone, two, many] = ["solo:counter", "base@workers=2", "base@workers=48"].map(|arm| pass_ns(&run, arm));
         (two / alone, many / two)
     });
     let all = format!("{slower:?}");

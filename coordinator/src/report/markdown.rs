@@ -37,7 +37,7 @@ pub(crate) fn render(text: &str, style: &Style) -> String {
         } else {
             let (indent, mark, first) = item(line);
             let mut text = first.to_owned();
-            while let Some(more) = lines.next_if(|line| continues(line)) {
+            while let Some(more) = lines.next_if(|line| continues(line, mark)) {
                 text.push(' ');
                 text.push_str(more.trim_start().trim_start_matches("> ").trim_end());
             }
@@ -66,11 +66,17 @@ fn item(line: &str) -> (usize, &str, &str) {
     (indent, &text[..mark], &text[mark..])
 }
 
-/// Whether a line goes on with the paragraph before it.
-fn continues(line: &str) -> bool {
+/// Whether a line goes on with the paragraph or item behind `mark`. A number at its begin makes an item only behind a
+/// numbered one, or if it is 1: prose may break before "64." (CommonMark 0.31, 5.3).
+fn continues(line: &str, mark: &str) -> bool {
     let text = line.trim();
     let begins = text.starts_with("```") || text.starts_with('|') || heading(text).is_some();
-    !text.is_empty() && !begins && (item(line).1.is_empty() || text.starts_with("> "))
+    let is_item = match item(line).1 {
+        "" => false,
+        "- " | "1. " => true,
+        _ => mark.ends_with(". "),
+    };
+    !text.is_empty() && !begins && !is_item
 }
 
 /// Code: commands so that a shell takes them however narrow the terminal, anything else line by line.
@@ -170,6 +176,7 @@ mod tests {
         let lines: Vec<String> = shown(text, 80).lines().map(str::to_owned).collect();
         assert_eq!((lines[0].as_str(), lines[2].as_str()), ("a    what", "`x`  2 * 3"));
         assert_eq!(plain("2 * 3 and *this*."), "2 * 3 and this.");
+        assert_eq!(shown("lines of\n64. Bytes\n\n1. one\n2. two\n", 80), "lines of 64. Bytes\n\n1. one\n2. two\n");
         assert_eq!(plain("see [x.md](x.md)"), "see x.md", "an address that is its own words is not repeated");
     }
 
