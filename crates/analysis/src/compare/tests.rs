@@ -50,6 +50,7 @@ fn run_of(mut bench: Bench, seed: u64) -> Run {
         predictions: findings.predictions,
         diagnosis: findings.diagnosis,
         warnings: findings.warnings,
+        code: None,
     }
 }
 
