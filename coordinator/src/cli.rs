@@ -89,8 +89,10 @@ pub(crate) enum Command {
     )]
     Export(ExportOptions),
     /// Show a lesson, or what a diagnosis means: how it shows, what cures it, where to see it
-    #[command(after_help = "Examples: coordinator explain false_sharing\n          coordinator explain 1\n\nWithout a \
-                            name it lists them. The lessons are docs/lessons/, the diagnoses docs/diagnoses.md.")]
+    #[command(
+        after_help = "Examples: coordinator explain false_sharing\n          coordinator explain 1\n\nWithout a \
+                            name it lists them. The lessons are docs/lessons/, the diagnoses docs/diagnoses.md."
+    )]
     Explain(ExplainOptions),
     /// Print the JSON Schema of scenario files, by which an editor completes and checks them
     #[command(

@@ -15,22 +15,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 /// What every lesson's text has, in this order.
-const PARTS: [&str; 8] = [
-    "What you need to know",
-    "Predict",
-    "Run",
-    "Look",
-    "Explain",
-    "Change one thing",
-    "Check",
-    "Further",
-];
+const PARTS: [&str; 8] =
+    ["What you need to know", "Predict", "Run", "Look", "Explain", "Change one thing", "Check", "Further"];
 
 /// The three scenarios of a lesson.
 const FILES: [&str; 3] = ["starter", "reference", "wrong"];
 
-/// How long the windows of the lessons' runs are here: room for two passes of the slowest role.
-const WINDOW: &str = "50ms";
+/// How long the windows of the lessons' runs are here: `first_touch.toml` begins its work at 19 ms.
+const WINDOW: &str = "25ms";
 
 fn project() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
@@ -136,7 +128,8 @@ fn commands_run(numbers: std::ops::RangeInclusive<usize>) {
                 continue;
             }
             let status = output.status.code();
-            assert!(status == Some(0) && !said.contains("error"), "{code}\n{status:?}\n{said}\n{}", stdout(&output));
+            let failed = said.lines().any(|line| line.starts_with("error"));
+            assert!(status == Some(0) && !failed, "{code}\n{status:?}\n{said}\n{}", stdout(&output));
         }
     }
 }
@@ -202,7 +195,8 @@ fn anchors(path: &Path) -> BTreeSet<String> {
     let text = std::fs::read_to_string(path).unwrap();
     let headings = text.lines().filter(|line| line.starts_with('#')).map(|line| line.trim_start_matches('#').trim());
     let anchor = |heading: &str| -> String {
-        let kept = heading.to_lowercase().chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c)).collect::<String>();
+        let kept =
+            heading.to_lowercase().chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c)).collect::<String>();
         kept.replace(' ', "-")
     };
     headings.map(anchor).collect()
@@ -232,7 +226,10 @@ fn starters_references_and_wrong_repairs_are_sound_and_ask_the_same() {
         assert_eq!((&starter.title, &starter.question), (&wrong.title, &wrong.question));
         assert!(!starter.question.is_empty() && !starter.expects.is_empty(), "{}", folder.display());
         let roles = |plan: &Plan| -> Vec<(String, u32)> {
-            plan.arms.iter().flat_map(|arm| arm.case.roles.iter().map(|role| (role.name.clone(), role.workers))).collect()
+            plan.arms
+                .iter()
+                .flat_map(|arm| arm.case.roles.iter().map(|role| (role.name.clone(), role.workers)))
+                .collect()
         };
         assert_eq!(roles(&starter), roles(&reference), "{}", folder.display());
         assert_eq!(roles(&starter), roles(&wrong), "{}", folder.display());
@@ -273,7 +270,8 @@ fn sharing_costs(folder: &Path, file: &str) -> f64 {
 
 /// Lines that several workers write.
 fn shared_lines(rows: &[LayoutRow]) -> BTreeSet<u64> {
-    let writers = |line: u64| rows.iter().filter(move |row| row.line == line).flat_map(|row| row.writers.iter().copied());
+    let writers =
+        |line: u64| rows.iter().filter(move |row| row.line == line).flat_map(|row| row.writers.iter().copied());
     let lines = rows.iter().map(|row| row.line);
     lines.filter(|line| writers(*line).collect::<BTreeSet<u32>>().len() > 1).collect()
 }

@@ -24,11 +24,18 @@ fn predicted(bench: &Bench, predictions: &[&str], input: &str) -> Output {
 fn predictions_are_kept_and_shown_beside_what_was_seen() {
     let _alone = alone();
     let bench = Bench::new(QUICK);
-    let output = predicted(&bench, &["bytes(padded) = 512", "bytes( packed )", "ns_per_op(packed)/ns_per_op(padded)"], "16\n9\n");
+    let output = predicted(
+        &bench,
+        &["bytes(padded) = 512", "bytes( packed )", "ns_per_op(packed)/ns_per_op(padded)"],
+        "16\n9\n",
+    );
     // Whether noise hid the answer (3) is the machine's business.
     assert!([0, 3].contains(&output.status.code().unwrap()), "{}", stderr(&output));
     let asked = stderr(&output);
-    assert!(asked.contains("What do you predict? bytes( packed ) = What do you predict? ns_per_op(packed)/"), "{asked}");
+    assert!(
+        asked.contains("What do you predict? bytes( packed ) = What do you predict? ns_per_op(packed)/"),
+        "{asked}"
+    );
     let run: Run = serde_json::from_slice(&std::fs::read(bench.only_result().join("run.json")).unwrap()).unwrap();
     let [padded, packed, ratio] = &run.predictions[..] else { panic!("{:?}", run.predictions) };
     // Two workers: 8 bytes each, back to back, and 128 bytes each.
@@ -38,8 +45,11 @@ fn predictions_are_kept_and_shown_beside_what_was_seen() {
     assert_eq!((ratio.seen.is_some(), ratio.why.is_empty()), (ratio.off_by.is_some(), ratio.seen.is_some()));
     let page = stdout(&output).replace('\u{a0}', " ");
     let section: Vec<&str> = page.lines().skip_while(|line| *line != "Your predictions").take(5).collect();
-    assert_eq!(section[1..3], ["predicted 512: bytes(padded)", "  seen 256: predicted 2 × too high, outside the interval"]);
-    assert_eq!(section[4], "  seen 16: the prediction lies in the interval");
+    assert_eq!(
+        section[1..3],
+        ["predicted 512: bytes(padded)", "  seen 256: predicted 2 × too high, outside the interval"]
+    );
+    assert_eq!(section[4], "  seen 16.0: the prediction lies in the interval");
     let html = std::fs::read_to_string(bench.only_result().join("report.html")).unwrap();
     assert!(html.contains("What was predicted") && html.contains("predicted 2\u{a0}× too high"), "{html}");
 }

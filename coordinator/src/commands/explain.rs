@@ -146,7 +146,8 @@ mod tests {
             for file in &files {
                 assert!(project.join(file).is_file(), "{}: {file}", title(section));
             }
-            let lessons: Vec<&str> = see.split("](lessons/").skip(1).filter_map(|rest| rest.split('/').next()).collect();
+            let lessons: Vec<&str> =
+                see.split("](lessons/").skip(1).filter_map(|rest| rest.split('/').next()).collect();
             assert!(lessons.iter().all(|name| LESSONS.iter().any(|lesson| lesson.folder == *name)), "{lessons:?}");
             assert!(!files.is_empty() && !lessons.is_empty(), "{} names neither", title(section));
         }

@@ -445,7 +445,19 @@ mod tests {
             assert!(!point.fields.is_empty() && point.tags.iter().all(|(_, value)| !value.is_empty()));
         }
         let measurements: BTreeSet<&str> = points.iter().map(|p| p.measurement.as_str()).collect();
-        for part in ["run", "regime", "arm", "role", "counter", "worker", "lock", "repetition", "expect", "prediction", "diagnosis"] {
+        for part in [
+            "run",
+            "regime",
+            "arm",
+            "role",
+            "counter",
+            "worker",
+            "lock",
+            "repetition",
+            "expect",
+            "prediction",
+            "diagnosis",
+        ] {
             assert!(measurements.contains(format!("lab_{part}").as_str()), "{part}: {measurements:?}");
         }
         assert!(measurements.contains("lab_modelled_role") && measurements.contains("lab_modelled_line"));

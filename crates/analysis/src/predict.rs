@@ -68,9 +68,8 @@ mod tests {
 
     #[test]
     fn a_ratio_is_seen_block_by_block_and_told_by_its_factor() {
-        let ratio = |predicted| {
-            told(term(Metric::NsPerOp, "packed"), Some(term(Metric::NsPerOp, "padded-64")), predicted)
-        };
+        let ratio =
+            |predicted| told(term(Metric::NsPerOp, "packed"), Some(term(Metric::NsPerOp, "padded-64")), predicted);
         let right = ratio(10.0);
         assert!((right.seen.unwrap().median - 10.0).abs() < 1e-9, "{right:?}");
         assert_eq!((right.inside, right.why.as_str(), right.text.as_str()), (Some(true), "", "as written"));

@@ -99,7 +99,12 @@ loop = ["bump hits[me]"]
             ("ns_per_op(packed) = -5", "`-5` is no number", "not a number", "write a number of 0 or more"),
             ("ns_per_op(packed) >= 5", "behind the prediction", "the prediction ends before it", "a prediction reads"),
             ("5", "a prediction needs a metric here", "expected a metric", "a prediction reads"),
-            ("ns_per_op(packed) / 2 = 5", "a prediction needs a metric here", "expected a metric", "a prediction reads"),
+            (
+                "ns_per_op(packed) / 2 = 5",
+                "a prediction needs a metric here",
+                "expected a metric",
+                "a prediction reads",
+            ),
             ("", "a prediction needs a metric here", "expected a metric", "a prediction reads"),
         ] {
             let shown = refusal(text);
