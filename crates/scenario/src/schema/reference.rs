@@ -76,7 +76,8 @@ mod tests {
     fn every_key_has_a_row_in_the_reference() {
         for (section, keys) in SECTIONS {
             // Those at the top of the file that are sections have tables of their own.
-            let is_section = |key: &str| section == &SECTIONS[0].0 && README.contains(&format!("`{key}`,"));
+            let listed = README.lines().find(|line| line.starts_with("The sections are")).unwrap();
+            let is_section = |key: &str| section == &SECTIONS[0].0 && listed.contains(&format!("`{key}`"));
             for key in keys.iter().filter(|key| !is_section(key)) {
                 assert!(row(section, key).is_some_and(|row| !row.description.is_empty()), "{section}: {key}");
             }
