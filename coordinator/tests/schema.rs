@@ -93,10 +93,15 @@ fn edited(from: &str, to: &str) -> String {
 /// The lab's own scenarios.
 fn library() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scenarios");
-    let folders = [folder.clone(), folder.join("cases")];
-    let entries = folders.iter().flat_map(|folder| std::fs::read_dir(folder).unwrap());
-    let mut files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
-    files.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
+    let within = |folder: &Path| std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut folders = vec![folder.clone(), folder.join("cases")];
+    folders.extend(within(&folder.join("exercises")).filter(|path| path.is_dir()));
+    let mut files: Vec<PathBuf> = folders.iter().flat_map(|folder| within(folder)).collect();
+    // What an exercise asks is a file of another kind.
+    let is_scenario = |path: &PathBuf| {
+        path.extension().is_some_and(|extension| extension == "toml") && !path.ends_with("exercise.toml")
+    };
+    files.retain(is_scenario);
     files.sort();
     files
 }

@@ -314,7 +314,7 @@ mod tests {
         let text = shown(&live, 80, 40);
         let line = |word: &str| text.lines().find(|line| line.starts_with(word)).unwrap_or_else(|| panic!("{text}"));
         assert!(text.find("packed").unwrap() < text.find("padded-64").unwrap(), "{text}");
-        assert!(line("packed").contains("23.1 (21.9–24.3)") && line("packed").contains("86.5"), "{text}");
+        assert!(line("packed").contains("23 (22–24)") && line("packed").contains("86.5"), "{text}");
         assert!(line("Diagnosis so far").ends_with("of 1 block"), "{text}");
         assert!(text.contains("false sharing (high)"), "{text}");
         assert!(text.lines().filter(|line| line.contains("████████████")).count() >= 1, "{text}");

@@ -39,8 +39,9 @@ mod tests {
     fn columns_are_known_without_rows_and_zero_is_not_known() {
         let of = |ws_row, ws_col| {
             let size = winsize { ws_row, ws_col, ws_xpixel: 0, ws_ypixel: 0 };
-            let terminal = openpty(Some(&size), None).expect("a pseudo-terminal").slave;
-            (columns(&terminal), rows(&terminal))
+            // Without its other end a terminal is hung up, and knows nothing.
+            let ends = openpty(Some(&size), None).expect("a pseudo-terminal");
+            (columns(&ends.slave), rows(&ends.slave))
         };
         assert_eq!([of(24, 100), of(0, 40)], [(Some(100), Some(24)), (Some(40), None)]);
         assert_eq!([of(24, 0), of(0, 0)], [(None, Some(24)), (None, None)]);

@@ -47,7 +47,7 @@ impl Axis {
         Axis { title: String::new(), from: 0.6 - names.len() as f64, to: 0.6, ticks, logarithmic: false }
     }
 
-    /// The Axis of HdrHistogram's plots: 1 / (1 - quantile), so that each nine has as much room as the one before.
+    /// The axis of HdrHistogram's plots: 1 / (1 - quantile), so that each nine has as much room as the one before.
     pub(crate) fn nines(most: f64) -> Axis {
         let to = most.max(100.0).log10();
         let known = [(2.0, "50 %"), (10.0, "90 %"), (100.0, "99 %"), (1e3, "99.9 %"), (1e4, "99.99 %")];
@@ -67,6 +67,11 @@ impl Axis {
     pub(crate) fn at(&self, value: f64) -> f64 {
         let at = if self.logarithmic { value.max(f64::MIN_POSITIVE).log10() } else { value };
         at.clamp(self.from, self.to)
+    }
+
+    /// How far along it a value lies: 0 at its beginning, 1 at its end.
+    pub(crate) fn part(&self, value: f64) -> f64 {
+        (self.at(value) - self.from) / (self.to - self.from)
     }
 
     /// The label at a tick.

@@ -84,18 +84,40 @@ fn overlaid(index: usize, kind: &Kind<'_>) -> Markup {
     let curves: Vec<Vec<At>> = shown.iter().map(|(_, times)| curve(times)).collect();
     let most = curves.iter().flatten().map(|(x, _)| *x).fold(1.0, f64::max);
     let mut x = Axis::nines(most);
-    x.to += 0.25;
+    // Letters stand behind the curves' ends.
+    x.to += 0.5;
     let y = Axis::logarithmic("ns", curves.iter().flatten().map(|(_, ns)| *ns));
     let mut chart = Chart { x, y, height: 280, marks: Vec::new() };
-    for (series, ((arm, _), curve)) in shown.iter().zip(&curves).enumerate() {
+    let letters: Vec<String> = shown.iter().map(|(arm, _)| arm.letter()).collect();
+    for (series, curve) in curves.iter().enumerate() {
         chart.marks.push(Mark::Line(series, curve.clone()));
-        chart.marks.extend(curve.last().map(|end| Mark::Text(series, *end, arm.letter())));
     }
+    chart.marks.extend(labels(&chart, &curves, &letters));
     let id = format!("times-{index}");
     html! {
         (figure(&id, finding(kind), chart.svg(&id), values(kind)))
         (left_out(kind.of.len(), shown.len(), "variants' curves"))
     }
+}
+
+/// The curves' letters at their ends. Ends that lie too close for two letters have one label, in the colour of the first.
+fn labels(chart: &Chart, curves: &[Vec<At>], letters: &[String]) -> Vec<Mark> {
+    const LETTER: (f64, f64) = (0.06, 0.07);
+    let place = |(x, y): At| (chart.x.part(x), chart.y.part(y));
+    let mut labels: Vec<(usize, At, String)> = Vec::new();
+    for (series, (curve, letter)) in curves.iter().zip(letters).enumerate() {
+        let Some(end) = curve.last() else { continue };
+        let (x, y) = place(*end);
+        let near = |(_, other, _): &&mut (usize, At, String)| {
+            let (at, high) = place(*other);
+            (at - x).abs() < LETTER.0 && (high - y).abs() < LETTER.1
+        };
+        match labels.iter_mut().find(near) {
+            Some((_, _, text)) => text.push_str(&format!(" {letter}")),
+            None => labels.push((series, *end, letter.clone())),
+        }
+    }
+    labels.into_iter().map(|(series, end, text)| Mark::Text(series, end, text)).collect()
 }
 
 /// Which arm has the longest tail.
@@ -136,6 +158,16 @@ fn values(kind: &Kind<'_>) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ends_that_lie_on_each_other_have_one_label() {
+        let (x, y) = (Axis::nines(1000.0), Axis::logarithmic("ns", [10.0, 10_000.0]));
+        let chart = Chart { x, y, height: 280, marks: Vec::new() };
+        let curves = [vec![(1000.0, 5000.0)], vec![(100.0, 20.0)], vec![(1000.0, 5100.0)]];
+        let labels = labels(&chart, &curves, &["A".into(), "B".into(), "C".into()]);
+        let text = |mark: &Mark| if let Mark::Text(series, _, text) = mark { (*series, text.clone()) } else { panic!() };
+        assert_eq!(labels.iter().map(text).collect::<Vec<_>>(), [(0, "A C".into()), (1, "B".into())]);
+    }
 
     #[test]
     fn a_curve_claims_no_quantile_finer_than_its_count() {

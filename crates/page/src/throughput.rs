@@ -49,8 +49,10 @@ fn bars(rated: &[(Arm<'_>, Interval)]) -> Markup {
         ]);
     }
     let (first, most) = &rated[0];
+    let beside = rated[1..].iter().filter(|(_, rate)| rate.high >= most.low).count();
     let finding = html! {
         (first.summary.name) " does most: " (Figure::new(&millions(most)).value) " million passes a second"
+        @if beside > 0 { ", not told from " (beside) @if beside == 1 { " other" } @else { " others" } }
     };
     html! { (figure("rates", finding, chart.svg("rates"), table)) (left_out(rated.len(), shown.len(), "variants")) }
 }
