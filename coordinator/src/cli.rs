@@ -88,6 +88,12 @@ pub(crate) enum Command {
                       environment variable INFLUX_TOKEN."
     )]
     Export(ExportOptions),
+    /// Show a lesson, or what a diagnosis means: how it shows, what cures it, where to see it
+    #[command(
+        after_help = "Examples: coordinator explain false_sharing\n          coordinator explain 1\n\nWithout a \
+                            name it lists them. The lessons are docs/lessons/, the diagnoses docs/diagnoses.md."
+    )]
+    Explain(ExplainOptions),
     /// Print the JSON Schema of scenario files, by which an editor completes and checks them
     #[command(
         after_help = "Example: coordinator schema > schema.json\n\nAn editor with taplo reads it where the scenario begins \
@@ -144,6 +150,10 @@ pub(crate) struct RunOptions {
     /// Seed of the arms' order, of random elements and of the intervals; a fresh one by default
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
+    /// What you think it will show, kept in run.json and shown beside the result; may be repeated. E.g.
+    /// 'ns_per_op(packed) / ns_per_op(padded-64) = 5'; without the number it is asked for. It never passes or fails
+    #[arg(long, value_name = "PREDICTION", conflicts_with = "dry_run")]
+    pub(crate) predict: Vec<String>,
     /// Print each worker's machine code with the steps it came from
     #[arg(long)]
     pub(crate) show_code: bool,
@@ -412,6 +422,13 @@ pub(crate) struct ExportOptions {
     /// Write the points to a server that takes InfluxDB's line protocol, in place of standard output
     #[arg(long, value_name = "URL")]
     pub(crate) push: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExplainOptions {
+    /// A diagnosis as a run names it (false_sharing), or a lesson by its number or folder (1, 01-false-sharing)
+    #[arg(value_name = "NAME")]
+    pub(crate) name: Option<String>,
 }
 
 #[derive(Debug, Args)]

@@ -53,6 +53,7 @@ fn main() -> ExitCode {
         Command::Import(options) => commands::import::import(&options, cli.colour),
         Command::Compare(options) => commands::compare::compare(&options, cli.colour),
         Command::Export(options) => commands::export::export(&options),
+        Command::Explain(options) => commands::explain::explain(&options, cli.colour),
         Command::Schema => commands::schema::schema(),
         Command::Completions(options) => commands::completions::completions(&options),
         Command::Man(options) => commands::man::man(&options),

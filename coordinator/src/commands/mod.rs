@@ -7,6 +7,7 @@ pub(crate) mod compare;
 pub(crate) mod completions;
 pub(crate) mod doctor;
 pub(crate) mod estimate;
+pub(crate) mod explain;
 pub(crate) mod export;
 pub(crate) mod grade;
 pub(crate) mod import;

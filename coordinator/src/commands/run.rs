@@ -4,6 +4,7 @@ pub(crate) mod assemble;
 mod conclude;
 mod dry_run;
 pub(crate) mod overrides;
+mod predict;
 mod show_code;
 mod spoilers;
 
@@ -32,7 +33,8 @@ use std::time::{Instant, SystemTime};
 
 pub(crate) fn run(options: &RunOptions, colour: ColourChoice) -> Result<Ending, CommandError> {
     let started = (SystemTime::now(), Instant::now());
-    let loaded = overrides::load(options)?;
+    let mut loaded = overrides::load(options)?;
+    loaded.plan.predictions = predict::ask(scenario::predictions(&loaded, &options.predict)?)?;
     let machine = Machine::read().map_err(CommandError::Failed)?;
     let seed = options.seed.unwrap_or_else(|| u64::from(rand::random::<u32>()));
     let refused = |error: plan::BindError| overrides::usage_or_refusal(&loaded, error);

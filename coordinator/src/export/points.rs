@@ -260,6 +260,12 @@ impl Series {
         for expect in &run.expect {
             self.add("lab_expect", vec![tag("claim", &expect.claim)], &json(expect))?;
         }
+        for (number, prediction) in run.predictions.iter().enumerate() {
+            let tags = vec![tag("prediction", &prediction.text), tag("number", number)];
+            let mut row = json(prediction);
+            without(&mut row, &["text"]);
+            self.add("lab_prediction", tags, &row)?;
+        }
         for (number, diagnosis) in run.diagnosis.iter().enumerate() {
             let tags = vec![tag("diagnosis", &diagnosis.kind), tag("number", number)];
             let mut row = json(diagnosis);
@@ -439,7 +445,19 @@ mod tests {
             assert!(!point.fields.is_empty() && point.tags.iter().all(|(_, value)| !value.is_empty()));
         }
         let measurements: BTreeSet<&str> = points.iter().map(|p| p.measurement.as_str()).collect();
-        for part in ["run", "regime", "arm", "role", "counter", "worker", "lock", "repetition", "expect", "diagnosis"] {
+        for part in [
+            "run",
+            "regime",
+            "arm",
+            "role",
+            "counter",
+            "worker",
+            "lock",
+            "repetition",
+            "expect",
+            "prediction",
+            "diagnosis",
+        ] {
             assert!(measurements.contains(format!("lab_{part}").as_str()), "{part}: {measurements:?}");
         }
         assert!(measurements.contains("lab_modelled_role") && measurements.contains("lab_modelled_line"));

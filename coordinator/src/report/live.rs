@@ -285,6 +285,7 @@ mod tests {
             method: run.method.clone(),
             arms: run.arms.clone(),
             expect: Vec::new(),
+            predictions: Vec::new(),
             diagnosis: run.diagnosis.clone(),
             warnings: Vec::new(),
             conclusive: true,

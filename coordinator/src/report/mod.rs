@@ -4,7 +4,8 @@
 //! [`terminal`] is the page on standard output, [`files`] what stays on disk, [`progress`] what is seen while the run
 //! goes on (standard error), [`live`] what `run --live` adds to it, [`code`] the listings of `run --show-code`, [`doctor`]
 //! the screen of `doctor`, [`topology`] that of `topology`, [`modelled`] the page of `model`, [`compare`] that of `compare`,
-//! [`grade`] that of `grade`, [`layout`] a struct as `import` shows it, [`html`] the file of a run's page for a browser.
+//! [`grade`] that of `grade`, [`layout`] a struct as `import` shows it, [`html`] the file of a run's page for a browser,
+//! [`markdown`] the project's own texts as `explain` shows them.
 
 pub(crate) mod advise;
 pub(crate) mod code;
@@ -18,6 +19,7 @@ pub(crate) mod layout;
 mod live;
 mod lock_log;
 pub(crate) mod logs;
+pub(crate) mod markdown;
 pub(crate) mod modelled;
 mod page;
 pub(crate) mod progress;

@@ -123,6 +123,17 @@ impl<'a> Page<'a> {
         self.lines.push(line);
     }
 
+    /// A line of code as it is, two columns in.
+    pub(super) fn code(&mut self, line: &str) {
+        self.lines.push(format!("  {}", escaped(line)).trim_end().to_owned());
+    }
+
+    /// A command two columns in, which can be copied however narrow the page.
+    pub(super) fn shell(&mut self, command: &str) {
+        let lines = command_lines(command, self.style.width().saturating_sub(2));
+        self.lines.extend(lines.iter().map(|line| format!("  {line}")));
+    }
+
     /// A command that can be copied, however narrow the page, with a remark as the shell's comment: behind it where
     /// there is room, else above it, since no shell joins a comment that was broken.
     pub(super) fn command(&mut self, command: &str, remark: &str) {

@@ -52,6 +52,12 @@ impl Column {
         Column { name: name.into(), head: name.into(), words: true }
     }
 
+    /// A column of words under a head that is not the lab's own.
+    pub(super) fn words_of(name: String) -> Column {
+        let name = Cow::from(escaped(&name));
+        Column { head: name.clone(), name, words: true }
+    }
+
     /// A column of figures.
     pub(super) fn figures(name: impl Into<Cow<'static, str>>, head: impl Into<Cow<'static, str>>) -> Column {
         let (name, head) = (name.into(), head.into());

@@ -10,6 +10,7 @@ mod method;
 mod modelled;
 mod opening;
 mod percentiles;
+mod predictions;
 mod readings;
 mod stacks;
 mod verdict;
@@ -28,6 +29,7 @@ pub(crate) fn render(run: &Run, results: Option<&Path>, style: &Style) -> String
     let mut page = Page::new(style);
     opening::write(&mut page, run);
     arms::write(&mut page, run);
+    predictions::write(&mut page, run);
     workers::write(&mut page, run);
     latency::write(&mut page, run);
     batches::write(&mut page, run);

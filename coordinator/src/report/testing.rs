@@ -56,6 +56,11 @@ pub(crate) fn false_sharing() -> Run {
             seen: Some(interval(69.7, 65.2, 73.9)),
             why: "the whole interval of the ratio lies above 3".to_owned(),
         }],
+        predictions: vec![
+            prediction(70.0, Some(interval(69.7, 65.2, 73.9))),
+            prediction(5.0, Some(interval(69.7, 65.2, 73.9))),
+            prediction(5.0, None),
+        ],
         diagnosis: vec![diagnosis()],
         warnings: vec![Warning {
             id: "no_pmu".to_owned(),
@@ -72,6 +77,17 @@ pub(crate) fn false_sharing() -> Run {
             }],
             listings_left_out: 2,
         }),
+    }
+}
+
+fn prediction(predicted: f64, seen: Option<Interval>) -> Prediction {
+    Prediction {
+        text: "ns_per_op(packed) / ns_per_op(padded-64)".to_owned(),
+        predicted,
+        seen,
+        off_by: seen.map(|seen| (predicted / seen.median).max(seen.median / predicted)),
+        inside: seen.map(|seen| (seen.low..=seen.high).contains(&predicted)),
+        why: seen.map_or("arm `padded-64` is not part of this run".to_owned(), |_| String::new()),
     }
 }
 

@@ -30,7 +30,7 @@ fn outcome(view: &View, arms: &[ArmSummary], claim: &Expect) -> ExpectOutcome {
 }
 
 /// Why a term has no figure.
-enum Missing {
+pub(crate) enum Missing {
     /// It cannot be had here; more blocks would not help.
     NotApplicable(String),
     /// Noise hid it; more blocks may help.
@@ -38,8 +38,8 @@ enum Missing {
 }
 
 /// A term's figure.
-struct Value {
-    interval: Interval,
+pub(crate) struct Value {
+    pub(crate) interval: Interval,
     /// By block, where the figure has blocks.
     series: Option<Series>,
 }
@@ -63,7 +63,7 @@ fn compare(view: &View, arms: &[ArmSummary], claim: &Expect) -> Result<Judged, M
     };
     let right = value(view, arms, term)?;
     let other = self::name(term);
-    if let Some((ratio, blocks)) = paired(view, claim, &left, &right, term) {
+    if let Some((ratio, blocks)) = paired(view, (&claim.left, &left), (term, &right), &claim.text) {
         let why = format!(
             "{name} is {} times {other} over {}; the claim is {} {factor}",
             interval(ratio),
@@ -81,13 +81,19 @@ fn compare(view: &View, arms: &[ArmSummary], claim: &Expect) -> Result<Judged, M
     Ok((side(claim.op, left.interval, scaled), quotient(left.interval, right.interval), why))
 }
 
-/// The ratio block by block, which drift of the whole machine does not widen: for the same metric on both sides.
-fn paired(view: &View, claim: &Expect, left: &Value, right: &Value, term: &Term) -> Option<(Interval, usize)> {
-    if claim.left.metric != term.metric {
+/// The ratio block by block, which drift of the whole machine does not widen: for the same metric on both sides. `text`
+/// tells one ratio of a run from the others.
+pub(crate) fn paired(
+    view: &View,
+    (over, left): (&Term, &Value),
+    (under, right): (&Term, &Value),
+    text: &str,
+) -> Option<(Interval, usize)> {
+    if over.metric != under.metric {
         return None;
     }
     let (l, r) = (left.series.as_ref()?, right.series.as_ref()?);
-    let ratio = view.ratio_of(l, r, &format!("expect/{}", claim.text))?;
+    let ratio = view.ratio_of(l, r, &format!("expect/{text}"))?;
     Some((ratio, l.keys().filter(|block| r.contains_key(block)).count()))
 }
 
@@ -117,13 +123,15 @@ fn scale(i: Interval, factor: f64) -> Interval {
     Interval { median: i.median * factor, low: ends.0.min(ends.1), high: ends.0.max(ends.1) }
 }
 
-fn quotient(left: Interval, right: Interval) -> Option<Interval> {
+/// The ratio end to end; `None` where either may be 0 or less.
+pub(crate) fn quotient(left: Interval, right: Interval) -> Option<Interval> {
     let positive = left.low >= 0.0 && right.low > 0.0;
     let median = left.median / right.median;
     positive.then(|| Interval { median, low: left.low / right.high, high: left.high / right.low })
 }
 
-fn value(view: &View, arms: &[ArmSummary], term: &Term) -> Result<Value, Missing> {
+/// The figure that a term names.
+pub(crate) fn value(view: &View, arms: &[ArmSummary], term: &Term) -> Result<Value, Missing> {
     let not_here = |why: String| Missing::NotApplicable(why);
     let (bound, summary) = (view.bound.arms.iter().zip(arms).find(|(b, _)| b.arm.name == term.arm))
         .ok_or_else(|| not_here(format!("arm `{}` is not part of this run", term.arm)))?;
@@ -333,7 +341,7 @@ fn condition(view: &View, when: &When) -> String {
 }
 
 /// A term as claims write it.
-fn name(term: &Term) -> String {
+pub(crate) fn name(term: &Term) -> String {
     let Term { metric, arm, of } = term;
     match of {
         Some(of) => format!("{metric}({arm}, {of})"),

@@ -19,6 +19,7 @@ mod kernel;
 mod locks;
 mod mask;
 mod memory;
+mod predict;
 mod regime;
 mod stats;
 mod summary;
@@ -30,6 +31,7 @@ mod view;
 mod warnings;
 mod words;
 
+pub use diagnose::KINDS;
 pub use effect::{EffectQuestion, effect, judge_effect};
 pub use mask::{LockSpan, LockTime, Stuck, each_lock_time, observe, stuck, watching_share};
 pub use memory::{Moment, MomentKind, moments};
@@ -38,7 +40,8 @@ pub use versus::{Kept, Who};
 
 use plan::{Bound, Plan, Topology};
 use record::{
-    ArmState, ArmSummary, CountedEvent, Diagnosis, ExpectOutcome, ExpectState, Kind, Method, Observation, Warning,
+    ArmState, ArmSummary, CountedEvent, Diagnosis, ExpectOutcome, ExpectState, Kind, Method, Observation, Prediction,
+    Warning,
 };
 use view::View;
 
@@ -61,6 +64,8 @@ pub struct Findings {
     pub arms: Vec<ArmSummary>,
     /// One outcome a claim, in the plan's order.
     pub expect: Vec<ExpectOutcome>,
+    /// One outcome a prediction, in the plan's order.
+    pub predictions: Vec<Prediction>,
     /// Most severe first, never empty.
     pub diagnosis: Vec<Diagnosis>,
     /// What the reader should know, in a fixed order.
@@ -95,6 +100,7 @@ pub fn analyse(
         method: method(&view),
         conclusive: conclusive(&view, &arms, &expect),
         precision_reached: precision(&view, &arms),
+        predictions: predict::hold(&view, &arms),
         arms,
         expect,
         diagnosis,

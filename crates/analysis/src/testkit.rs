@@ -260,7 +260,15 @@ impl Bench {
         };
         let text = || "test".to_owned();
         let planned = arms.iter().filter(|a| a.arm.kind == ArmKind::Variant).map(|a| a.arm.clone()).collect();
-        let plan = Plan { name: text(), title: text(), question: text(), measure, arms: planned, expects: Vec::new() };
+        let plan = Plan {
+            name: text(),
+            title: text(),
+            question: text(),
+            measure,
+            arms: planned,
+            expects: Vec::new(),
+            predictions: Vec::new(),
+        };
         let cpu = |id| Cpu { id: CpuId(id), core: id, llc: 0, node: 0, socket: 0, usable: true };
         let topology = Topology { cpus: vec![cpu(0), cpu(1)] };
         Bench { plan, bound: Bound { arms }, topology, events: Vec::new(), observations: Vec::new() }

@@ -3,6 +3,8 @@
 
 mod numbers;
 mod outside;
+mod predicted;
 
 pub use numbers::{Figure, NONE, count, percent, percent_number, plain, plural, wall_time};
 pub use outside::{escaped, is_plain};
+pub use predicted::beside_prediction;

@@ -6,7 +6,7 @@ use crate::limits::{ROWS, left_out};
 use crate::lines;
 use crate::names::{Arm, Arms};
 use crate::table::{Notes, Table, figure, interval, prose};
-use figures::{Figure, percent};
+use figures::{Figure, beside_prediction, percent, plain};
 use maud::{Markup, html};
 use record::{Diagnosis, Interval, Run, Severity};
 
@@ -17,6 +17,7 @@ pub(crate) fn section(run: &Run, arms: &Arms<'_>) -> Markup {
     html! {
         @if let Some(first) = run.diagnosis.first() { (verdict(first, arms)) }
         p { (prose(&compared(run, arms))) }
+        (predictions(run))
         (forest(run, arms))
         (left_out(arms.all().len(), TABLED, "variants"))
         (hottest(arms))
@@ -30,6 +31,24 @@ fn verdict(diagnosis: &Diagnosis, arms: &Arms<'_>) -> Markup {
         p class=(format!("verdict {severity}")) {
             strong { (kind) ": " } (prose(&diagnosis.text))
             @if !diagnosis.cure.is_empty() { " " strong { "Cure: " } (prose(&diagnosis.cure)) }
+        }
+    }
+}
+
+/// What whoever ran it had predicted, beside what was seen.
+fn predictions(run: &Run) -> Markup {
+    html! {
+        @if !run.predictions.is_empty() {
+            h3 { "What was predicted" }
+            ul {
+                @for one in run.predictions.iter().take(ROWS) {
+                    li {
+                        code { (one.text) } ": predicted " strong { (plain(one.predicted)) } ", "
+                        (prose(&beside_prediction(one)))
+                    }
+                }
+            }
+            (left_out(run.predictions.len(), ROWS, "predictions"))
         }
     }
 }

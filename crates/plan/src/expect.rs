@@ -1,4 +1,5 @@
-//! The claims a scenario makes about its own outcome, parsed; `analysis` judges them on intervals.
+//! The claims a scenario makes about its own outcome, and the predictions of whoever runs it, parsed; `analysis` holds
+//! both against intervals.
 
 mod names;
 
@@ -17,6 +18,26 @@ pub struct Expect {
     pub right: Against,
     /// Condition on the host.
     pub when: Option<When>,
+}
+
+/// What a prediction is of: a figure, or the ratio of two.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Quantity {
+    /// As written.
+    pub text: String,
+    /// The figure, or what is divided.
+    pub term: Term,
+    /// What it is divided by.
+    pub over: Option<Term>,
+}
+
+/// What whoever runs a scenario thinks it will show. It is shown beside what was seen, and never passes or fails.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Prediction {
+    /// What it is of.
+    pub of: Quantity,
+    /// The number, 0 or more, in the unit of the metric; a ratio has none.
+    pub predicted: f64,
 }
 
 /// The relation a claim asserts.

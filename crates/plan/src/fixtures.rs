@@ -182,6 +182,7 @@ pub(crate) fn plan_of(arms: Vec<Arm>) -> Plan {
         },
         arms,
         expects: Vec::new(),
+        predictions: Vec::new(),
     }
 }
 

@@ -1,7 +1,7 @@
 //! The Plan: a scenario after variants, overrides and sweeps are resolved, and before a machine is known.
 
 use crate::event::EventSpec;
-use crate::expect::Expect;
+use crate::expect::{Expect, Prediction};
 use crate::lock::Lock;
 use crate::placement::Placement;
 use crate::region::Region;
@@ -26,6 +26,8 @@ pub struct Plan {
     pub arms: Vec<Arm>,
     /// The claims the scenario makes about its own outcome.
     pub expects: Vec<Expect>,
+    /// What whoever runs it predicts; never the file's.
+    pub predictions: Vec<Prediction>,
 }
 
 /// What holds for the whole run and cannot differ between arms.

@@ -39,6 +39,9 @@ pub struct Run {
     pub observations: Vec<Observation>,
     /// The scenario's claims, judged.
     pub expect: Vec<ExpectOutcome>,
+    /// What whoever ran it had predicted, beside what was seen.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub predictions: Vec<Prediction>,
     /// What is wrong, and what would cure it; most severe first, never empty.
     pub diagnosis: Vec<Diagnosis>,
     /// What the reader should know about these figures.
@@ -615,6 +618,24 @@ pub enum ExpectState {
     Undecided,
     /// It does not apply here.
     NotApplicable,
+}
+
+/// What somebody thought a run would show, beside what it showed. It does not pass or fail.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Prediction {
+    /// Of what: `ns_per_op(packed) / ns_per_op(padded-64)`.
+    pub text: String,
+    /// The number, in the unit of the metric; a ratio has none.
+    pub predicted: f64,
+    /// What was seen; `None` where the run has no such figure.
+    pub seen: Option<Interval>,
+    /// The larger of the prediction and the median seen, over the smaller: 1 where they agree. `None` where one of them
+    /// is 0, or nothing was seen.
+    pub off_by: Option<f64>,
+    /// Whether the prediction lies in the interval; `None` where nothing was seen.
+    pub inside: Option<bool>,
+    /// Why nothing was seen; else empty.
+    pub why: String,
 }
 
 /// What is wrong, or that nothing is.

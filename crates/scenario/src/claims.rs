@@ -1,18 +1,30 @@
-//! `[[expect]]`: claims on the outcome, and the conditions under which they are made.
+//! `[[expect]]`: claims on the outcome, and the conditions under which they are made. Predictions are written in the same
+//! words, and are read here too.
 
 use crate::context::{Context, Place};
 use crate::document::{Node, Table, quoted};
-use crate::outline::Outline;
 use crate::refusal::Problem;
 use crate::{read, words};
 use plan::event::countable;
-use plan::expect::{Against, Expect, HostFact, Metric, Relation, Subject, Term, When};
+use plan::expect::{Against, Expect, HostFact, Metric, Quantity, Relation, Subject, Term, When};
 use plan::{Arm, Baseline, EventSpec, Role};
 use std::ops::Range;
 
-const GRAMMAR: &str = "a claim reads: metric(arm) >= 3 * metric(arm), or metric(arm) <= 100";
+/// What is read: what messages call it, and how it is written.
+struct Grammar {
+    name: &'static str,
+    reads: &'static str,
+}
 
-/// What claims can name.
+const CLAIM: Grammar =
+    Grammar { name: "claim", reads: "a claim reads: metric(arm) >= 3 * metric(arm), or metric(arm) <= 100" };
+
+const PREDICTION: Grammar = Grammar {
+    name: "prediction",
+    reads: "a prediction reads: metric(arm) / metric(arm) = 5, or metric(arm) = 100; without `=` the number is asked for",
+};
+
+/// What claims and predictions can name.
 pub(crate) struct Scope {
     arms: Vec<String>,
     roles: Vec<String>,
@@ -26,7 +38,14 @@ pub(crate) struct Scope {
 }
 
 impl Scope {
-    pub(crate) fn new(arms: &[Arm], outline: &Outline, baselines: Option<&[Baseline]>, events: &[EventSpec]) -> Scope {
+    /// `roles` and `locks` are all that the scenario declares.
+    pub(crate) fn new(
+        arms: &[Arm],
+        (roles, locks): (&[String], &[String]),
+        baselines: Option<&[Baseline]>,
+        events: &[EventSpec],
+    ) -> Scope {
+        let (declared, locks) = (roles, locks.to_vec());
         let mut names: Vec<String> = arms.iter().map(|arm| arm.name.clone()).collect();
         let mut absent = Vec::new();
         let left_out = |baseline| baselines.is_some_and(|chosen| !chosen.contains(&baseline));
@@ -72,15 +91,14 @@ impl Scope {
             let of_name = |arm: &Arm| arm.case.roles.iter().any(|role| role.name == **name && role.dies());
             !arms.is_empty() && arms.iter().all(of_name)
         };
-        let silent = outline.roles.iter().filter(dies).cloned().collect();
+        let silent = declared.iter().filter(dies).cloned().collect();
         let mut counters: Vec<String> = Vec::new();
         for name in countable(events) {
             if !counters.iter().any(|known| known == name) {
                 counters.push(name.to_owned());
             }
         }
-        let (roles, locks) = (outline.roles.clone(), outline.locks.clone());
-        Scope { arms: names, roles, locks, silent, counters, absent }
+        Scope { arms: names, roles: declared.to_vec(), locks, silent, counters, absent }
     }
 }
 
@@ -93,12 +111,12 @@ fn expect(context: &mut Context, header: &Node, table: &Table, scope: &Scope) ->
     let when = table.get("when").map(|node| when(context, node));
     let Some(node) = table.get("claim") else {
         let problem = Problem::at(&header.place, "an [[expect]] without a claim").label("`claim` is missing");
-        context.refuse(problem.cure(GRAMMAR));
+        context.refuse(problem.cure(CLAIM.reads));
         return None;
     };
     let text =
         read::string(context, node, "claim", "a claim in quotes", "\"ns_per_op(packed) >= 3 * ns_per_op(padded)\"")?;
-    let mut reader = ClaimReader { context, node, text, at: 0, scope };
+    let mut reader = ClaimReader { context, node, text, at: 0, scope, grammar: &CLAIM };
     let left = reader.term()?;
     let op = reader.relation()?;
     let right = reader.right()?;
@@ -110,16 +128,33 @@ fn expect(context: &mut Context, header: &Node, table: &Table, scope: &Scope) ->
     Some(Expect { text: words::squeezed(text), left, op, right, when })
 }
 
+/// Reads `text`, the value of `node`, as a prediction: of what, and the number if it has one.
+pub(crate) fn prediction(
+    context: &mut Context,
+    node: &Node,
+    text: &str,
+    scope: &Scope,
+) -> Option<(Quantity, Option<f64>)> {
+    let mut reader = ClaimReader { context, node, text, at: 0, scope, grammar: &PREDICTION };
+    let term = reader.term()?;
+    let over = if reader.takes('/') { Some(reader.term()?) } else { None };
+    let of = Quantity { text: words::squeezed(&text[..reader.at]), term, over };
+    let predicted = if reader.takes('=') { Some(reader.number()?) } else { None };
+    reader.end()?;
+    Some((of, predicted))
+}
+
 /// What stands behind the arm's comma, and where.
 type Suffix = (String, Range<usize>);
 
-/// Reads a claim from left to right.
+/// Reads a claim or a prediction from left to right.
 struct ClaimReader<'a> {
     context: &'a mut Context,
     node: &'a Node,
     text: &'a str,
     at: usize,
     scope: &'a Scope,
+    grammar: &'static Grammar,
 }
 
 impl<'a> ClaimReader<'a> {
@@ -158,9 +193,9 @@ impl<'a> ClaimReader<'a> {
             let end = self.text.len();
             return self.refuse(
                 range.start..end,
-                "a claim begins with a metric".to_owned(),
+                format!("a {} needs a metric here", self.grammar.name),
                 "expected a metric",
-                GRAMMAR,
+                self.grammar.reads,
             );
         }
         let metric = self.metric(name, range)?;
@@ -173,7 +208,7 @@ impl<'a> ClaimReader<'a> {
         let open = self.at + 1;
         let Some(length) = closing(&self.text[open..]) else {
             let end = self.text.len();
-            return self.refuse(open - 1..end, "this bracket is not closed".to_owned(), "no `)`", GRAMMAR);
+            return self.refuse(open - 1..end, "this bracket is not closed".to_owned(), "no `)`", self.grammar.reads);
         };
         self.at = open + length + 1;
         let (arm, of) = self.arm(open..open + length)?;
@@ -305,18 +340,30 @@ impl<'a> ClaimReader<'a> {
         if !self.rest().starts_with(|c: char| c.is_ascii_digit() || "-+.".contains(c)) {
             return self.term().map(|term| Against::Scaled { factor: 1.0, term });
         }
+        let number = self.number()?;
+        match self.takes('*') {
+            false => Some(Against::Number(number)),
+            true => self.term().map(|term| Against::Scaled { factor: number, term }),
+        }
+    }
+
+    /// A number of 0 or more.
+    fn number(&mut self) -> Option<f64> {
         let (text, range) = self.take_while(|c| c.is_ascii_alphanumeric() || "+-.".contains(c));
         let number = text.parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0);
-        let Some(number) = number else {
+        if number.is_none() {
             let cure = "write a number of 0 or more, such as 3, 0.95 or 1e6, in the metric's own unit";
             return self.refuse(range, format!("{} is no number to compare with", quoted(text)), "not a number", cure);
-        };
-        self.skip_space();
-        if !self.rest().starts_with('*') {
-            return Some(Against::Number(number));
         }
-        self.at += 1;
-        self.term().map(|term| Against::Scaled { factor: number, term })
+        number
+    }
+
+    /// Whether `sign` comes next; it is taken.
+    fn takes(&mut self, sign: char) -> bool {
+        self.skip_space();
+        let comes = self.rest().starts_with(sign);
+        self.at += if comes { sign.len_utf8() } else { 0 };
+        comes
     }
 
     fn end(&mut self) -> Option<()> {
@@ -325,13 +372,13 @@ impl<'a> ClaimReader<'a> {
             return Some(());
         }
         let (at, end) = (self.at, self.text.len());
-        let what = format!("unexpected {} behind the claim", quoted(self.rest()));
-        self.refuse(
-            at..end,
-            what,
-            "the claim ends before it",
-            "write the factor first: 3 * metric(arm); one claim an [[expect]]",
-        )
+        let Grammar { name, reads } = *self.grammar;
+        let what = format!("unexpected {} behind the {name}", quoted(self.rest()));
+        let cure = match name {
+            "claim" => "write the factor first: 3 * metric(arm); one claim an [[expect]]",
+            _ => reads,
+        };
+        self.refuse(at..end, what, &format!("the {name} ends before it"), cure)
     }
 }
 

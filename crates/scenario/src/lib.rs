@@ -17,6 +17,7 @@ mod memory;
 mod outline;
 mod paths;
 mod placement;
+mod predictions;
 mod quantity;
 mod read;
 mod regions;
@@ -25,6 +26,7 @@ pub mod schema;
 mod source;
 mod steps;
 
+pub use predictions::predictions;
 pub use source::Source;
 pub use toml_text::Refusal;
 
@@ -111,7 +113,7 @@ fn build(context: &mut Context, overrides: &[(String, String)]) -> Option<(Plan,
     // A flag may have replaced the file's events, which the file's claims name all the same.
     let countable =
         [measure.events.clone(), events::read(context, &root).into_iter().map(|one| one.spec).collect()].concat();
-    let scope = claims::Scope::new(&arms, &outline, measure.baselines.as_deref(), &countable);
+    let scope = claims::Scope::new(&arms, (&outline.roles, &outline.locks), measure.baselines.as_deref(), &countable);
     let expects = claims::read(context, &root, &scope);
     if !context.problems.is_empty() {
         return None;
@@ -130,6 +132,7 @@ fn build(context: &mut Context, overrides: &[(String, String)]) -> Option<(Plan,
         measure: Measure { headline_role: outline.headline, ..measure },
         arms,
         expects,
+        predictions: Vec::new(),
     };
     Some((plan, Source::new(context.texts.clone(), root, &fixed, asked)))
 }

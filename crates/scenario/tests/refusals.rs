@@ -1558,7 +1558,7 @@ fn claim_of_equality() {
 
 #[test]
 fn claim_of_two_numbers() {
-    let expected = r#"error: a claim begins with a metric
+    let expected = r#"error: a claim needs a metric here
   --> lab.toml:32:10
    |
 32 | claim = "3 >= 2"

@@ -61,6 +61,7 @@ impl Task {
             arms: entries.iter().map(|entry| entry.arm.clone()).collect(),
             measure: Measure { baselines: Some(Vec::new()), ..starter.measure.clone() },
             expects: Vec::new(),
+            predictions: Vec::new(),
             ..starter.clone()
         }
     }

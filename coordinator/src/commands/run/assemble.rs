@@ -55,6 +55,7 @@ pub(crate) fn assemble(origin: Origin<'_>, measured: Measured) -> (Run, Verdict)
         arms: findings.arms,
         observations: measured.observations,
         expect: findings.expect,
+        predictions: findings.predictions,
         diagnosis: findings.diagnosis,
         warnings: own.into_iter().flatten().chain(findings.warnings).collect(),
         code: None,

@@ -48,8 +48,10 @@ fn run_of(mut bench: Bench, seed: u64) -> Run {
         code: None,
         observations: bench.observations,
         expect: findings.expect,
+        predictions: findings.predictions,
         diagnosis: findings.diagnosis,
         warnings: findings.warnings,
+        code: None,
     }
 }
 

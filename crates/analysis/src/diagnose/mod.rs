@@ -38,6 +38,25 @@ use plan::{BoundArm, Placed, Program};
 use record::{ArmSummary, Diagnosis, Severity};
 use std::collections::BTreeSet;
 
+/// Every kind of diagnosis: those of data, those of locks, those of memory given back, and that nothing was found.
+pub const KINDS: [&str; 15] = [
+    "false_sharing",
+    "true_sharing",
+    "reader_invalidation",
+    "adjacent_line",
+    "long_hold",
+    "convoy",
+    "costly_handoff",
+    "unfair",
+    "starved",
+    "oversubscribed",
+    "lock_word_shares_line",
+    "owner_died",
+    "lock_contention",
+    "tlb_shootdown",
+    "none",
+];
+
 /// What is wrong, most severe first; at most one diagnosis a kind (of `tlb_shootdown` one between processes and one between
 /// threads: their causes and cures differ), and `none` where no rule fires.
 pub(crate) fn diagnose(view: &View, arms: &[ArmSummary]) -> Vec<Diagnosis> {
@@ -58,10 +77,13 @@ pub(crate) fn diagnose(view: &View, arms: &[ArmSummary]) -> Vec<Diagnosis> {
     found.append(&mut at_locks);
     found.extend(shootdown::find(view));
     found.sort_by(|a, b| b.0.total_cmp(&a.0));
-    match found.is_empty() {
+    let found: Vec<Diagnosis> = match found.is_empty() {
         true => vec![none::explain(view, arms)],
         false => found.into_iter().map(|(_, diagnosis)| diagnosis).collect(),
-    }
+    };
+    // Whoever explains diagnoses goes by the list.
+    debug_assert!(found.iter().all(|diagnosis| KINDS.contains(&diagnosis.kind.as_str())));
+    found
 }
 
 /// One place where a rule fires: elements of a variant, and what they cost one role.
