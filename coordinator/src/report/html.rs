@@ -108,11 +108,7 @@ mod tests {
     fn what_was_modelled_is_called_so() {
         assert_says(
             &testing::modelled(),
-            &[
-                "moves 0.471 times a pass (modelled)",
-                "writing hits[1] takes it from hits[0] (50 %)",
-                "0.471 modelled",
-            ],
+            &["moves 0.471 times a pass (modelled)", "writing hits[1] takes it from hits[0] (50 %)", "0.471 modelled"],
         );
     }
 

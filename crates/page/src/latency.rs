@@ -16,8 +16,11 @@ struct Kind<'a> {
     of: Vec<(Arm<'a>, Percentiles)>,
 }
 
-/// What a role times: the noun and where it stands.
-const OF_ROLES: [(&str, fn(&RoleSummary) -> Option<Percentiles>); 6] = [
+/// What is timed: the noun, and where in a summary it stands.
+type Timed<Of> = (&'static str, fn(&Of) -> Option<Percentiles>);
+
+/// What a role times.
+const OF_ROLES: [Timed<RoleSummary>; 6] = [
     ("passes of ROLE, from when each was due", |role| role.latency_ns),
     ("passes of ROLE, from when each began", |role| role.service_ns),
     ("the same of ROLE, corrected for coordinated omission", |role| role.service_corrected_ns),
@@ -27,7 +30,7 @@ const OF_ROLES: [(&str, fn(&RoleSummary) -> Option<Percentiles>); 6] = [
 ];
 
 /// What is timed at a lock.
-const OF_LOCKS: [(&str, fn(&LockSummary) -> Option<Percentiles>); 2] =
+const OF_LOCKS: [Timed<LockSummary>; 2] =
     [("waits for LOCK that found it taken", |lock| lock.wait_ns), ("holds of LOCK, sampled", |lock| lock.hold_ns)];
 
 pub(crate) fn section(arms: &Arms<'_>) -> Markup {
@@ -165,7 +168,8 @@ mod tests {
         let chart = Chart { x, y, height: 280, marks: Vec::new() };
         let curves = [vec![(1000.0, 5000.0)], vec![(100.0, 20.0)], vec![(1000.0, 5100.0)]];
         let labels = labels(&chart, &curves, &["A".into(), "B".into(), "C".into()]);
-        let text = |mark: &Mark| if let Mark::Text(series, _, text) = mark { (*series, text.clone()) } else { panic!() };
+        let text =
+            |mark: &Mark| if let Mark::Text(series, _, text) = mark { (*series, text.clone()) } else { panic!() };
         assert_eq!(labels.iter().map(text).collect::<Vec<_>>(), [(0, "A C".into()), (1, "B".into())]);
     }
 

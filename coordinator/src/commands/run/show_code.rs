@@ -45,7 +45,7 @@ pub(crate) fn print(bound: &Bound, style: &Style, to_stderr: bool) -> Result<(),
 /// What the record keeps: of each variant and role the first worker's. After the last window only, since it computes.
 ///
 /// # Errors
-/// As [`print`].
+/// As [`print()`].
 pub(crate) fn kept(bound: &Bound) -> Result<Code, CommandError> {
     let turn_ns = turn_ns()?;
     let variants = bound.arms.iter().filter(|arm| arm.arm.kind == ArmKind::Variant);
