@@ -11,6 +11,9 @@ pub(super) fn write(page: &mut Page, run: &Run) {
     for diagnosis in &run.diagnosis {
         one(page, diagnosis);
     }
+    if let Some(worst) = run.diagnosis.iter().find(|diagnosis| diagnosis.severity > Severity::None) {
+        page.legend(&format!("More on it, and where to see it alone: coordinator explain {}", worst.kind));
+    }
     if !run.expect.is_empty() {
         page.heading("Expectations of the scenario");
         for outcome in &run.expect {
