@@ -7,7 +7,7 @@ use record::Run;
 use serde_json::Value;
 
 /// The contract's keys, in order.
-const TOP: [&str; 15] = [
+const TOP: [&str; 16] = [
     "schema_version",
     "tool",
     "command",
@@ -23,6 +23,7 @@ const TOP: [&str; 15] = [
     "expect",
     "diagnosis",
     "warnings",
+    "code",
 ];
 
 fn is_done(code: Option<i32>) -> bool {
