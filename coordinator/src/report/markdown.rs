@@ -81,11 +81,16 @@ fn continues(line: &str, mark: &str) -> bool {
 
 /// Code: commands so that a shell takes them however narrow the terminal, anything else line by line.
 fn block(page: &mut Page, language: &str, code: &[&str]) {
-    let is_shell = language.split_whitespace().next() == Some("sh");
+    if language.split_whitespace().next() != Some("sh") {
+        return code.iter().for_each(|line| page.code(line));
+    }
+    let mut command = String::new();
     for line in code {
-        match is_shell && !line.trim_start().starts_with('#') {
-            true => page.shell(line),
-            false => page.code(line),
+        command.push_str(line.trim());
+        match command.strip_suffix('\\') {
+            // It goes on, and is broken anew to fit.
+            Some(begun) => command.truncate(begun.len()),
+            None => page.shell(&std::mem::take(&mut command)),
         }
     }
 }
@@ -166,6 +171,7 @@ mod tests {
     fn what_is_code_stays_as_it_is_and_commands_can_be_copied_however_narrow() {
         let text = "```toml\na   = 1 # *x*\n```\n\n```sh run\ncoordinator run a.toml --seed 7\n```\n";
         assert_eq!(shown(text, 80), "  a   = 1 # *x*\n\n  coordinator run a.toml --seed 7\n");
+        assert_eq!(shown("```sh\ncoordinator run \\\n    a.toml\n```\n", 80), "  coordinator run a.toml\n");
         let narrow = shown(text, 24);
         assert!(narrow.ends_with("  coordinator run \\\n  a.toml --seed 7\n"), "{narrow}");
     }
