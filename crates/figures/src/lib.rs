@@ -4,7 +4,9 @@
 mod numbers;
 mod outside;
 mod predicted;
+mod words;
 
 pub use numbers::{Figure, NONE, count, percent, percent_number, plain, plural, wall_time};
 pub use outside::{escaped, is_plain};
 pub use predicted::beside_prediction;
+pub use words::in_words;

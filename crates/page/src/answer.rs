@@ -5,13 +5,16 @@ use crate::chart::{Chart, Mark};
 use crate::limits::{ROWS, left_out};
 use crate::lines;
 use crate::names::{Arm, Arms};
-use crate::table::{Notes, Table, figure, interval, prose};
+use crate::table::{Notes, Table, details, figure, interval, prose};
 use figures::{Figure, beside_prediction, percent, plain};
 use maud::{Markup, html};
 use record::{Diagnosis, Interval, Run, Severity};
 
 /// Variants of the table beside the forest plot, which has those without a figure too.
 const TABLED: usize = 2 * ROWS;
+
+/// Sentences on lines that are seen without asking.
+const SENTENCES: usize = 6;
 
 pub(crate) fn section(run: &Run, arms: &Arms<'_>) -> Markup {
     html! {
@@ -58,7 +61,7 @@ pub(crate) fn name(diagnosis: &Diagnosis, arms: &Arms<'_>) -> String {
     match diagnosis.kind.as_str() {
         "none" if arms.measured().is_empty() => "No answer".to_owned(),
         "none" => "Nothing found".to_owned(),
-        kind => format!("{} ({})", capital(&kind.replace('_', " ")), severity(diagnosis.severity)),
+        kind => format!("{} ({})", capital(&figures::in_words(kind)), severity(diagnosis.severity)),
     }
 }
 
@@ -205,13 +208,19 @@ fn values(run: &Run, arms: &Arms<'_>) -> (Table, Notes) {
     (table, notes)
 }
 
+fn listed(sentences: &[(Arm<'_>, String)]) -> Markup {
+    html! { ul { @for (arm, text) in sentences { li { (arm.label()) ": " (text) } } } }
+}
+
 /// The line map in a sentence a variant.
 fn hottest(arms: &Arms<'_>) -> Markup {
     let sentences: Vec<(Arm<'_>, String)> =
         arms.all().iter().take(ROWS).filter_map(|arm| Some((*arm, lines::hottest(arm.summary)?))).collect();
     html! { @if !sentences.is_empty() {
         h3 { "The hottest line of each variant" }
-        ul { @for (arm, text) in &sentences { li { (arm.label()) ": " (text) } } }
+        @let (first, rest) = sentences.split_at(sentences.len().min(SENTENCES));
+        (listed(first))
+        @if !rest.is_empty() { (details(&format!("{} variants more", rest.len()), listed(rest))) }
         (left_out(arms.all().len(), ROWS, "variants"))
         p { a href="#lines" { "All lines, byte by byte" } }
     } }

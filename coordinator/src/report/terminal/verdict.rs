@@ -1,6 +1,6 @@
 //! What it means: the diagnosis, the scenario's claims, and what to mind.
 
-use crate::report::figures::{Figure, plain};
+use crate::report::figures::{self, Figure, plain};
 use crate::report::page::Page;
 use crate::report::style::Tone;
 use record::{Diagnosis, Evidence, ExpectOutcome, ExpectState, Run, Severity};
@@ -43,7 +43,7 @@ pub(in crate::report) fn finding(page: &mut Page, diagnosis: &Diagnosis) {
     };
     let verdict = match diagnosis.kind.as_str() {
         "none" => "nothing found".to_owned(),
-        kind => format!("{} ({severity})", kind.replace('_', " ")),
+        kind => format!("{} ({severity})", figures::in_words(kind)),
     };
     page.verdict(tone, &verdict, &diagnosis.text);
 }

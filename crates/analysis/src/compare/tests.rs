@@ -45,7 +45,6 @@ fn run_of(mut bench: Bench, seed: u64) -> Run {
         method: findings.method,
         events: Vec::new(),
         arms: findings.arms,
-        code: None,
         observations: bench.observations,
         expect: findings.expect,
         predictions: findings.predictions,
