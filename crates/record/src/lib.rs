@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod advise;
+mod attach;
 mod compare;
 mod costs;
 mod doctor;
@@ -18,6 +19,10 @@ mod topology;
 mod trace;
 
 pub use advise::{AdviceRecord, AdviseRun, AdvisedLayout, AdvisedRole, LayoutState, LeftOutVariant};
+pub use attach::{
+    Attach, AttachNote, AttachedProcess, AttachedSegment, LineVerdict, LockFinding, LockUser, ProcessEnd, SegmentKind,
+    SegmentMapping, TouchedLine, TouchedWord, TouchingInstruction, WaitTimes, WatchCost, WatchedLock,
+};
 pub use compare::{
     Asks, Both, CompareLock, CompareRow, ComparedPair, ComparedRun, Comparison, ConditionOutcome, ConditionRow,
     ConditionState, Difference, Side, Unmatched, Verdict,
