@@ -16,7 +16,7 @@ pub struct Closed {
 ///
 /// # References
 /// ptrace(2), "Ptrace access mode checking", PTRACE_MODE_READ; perf_event_open(2) asks for the same, or CAP_PERFMON.
-pub fn closed_maps(root: &Root, pid: u32) -> Closed {
+pub(crate) fn closed_maps(root: &Root, pid: u32) -> Closed {
     let who = named(root, pid);
     let own = geteuid().as_raw();
     let (why, or) = match host::ownership(root, pid) {
