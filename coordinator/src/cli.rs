@@ -1,7 +1,7 @@
 //! The command line, as clap reads it.
 
 use crate::report::style::ColourChoice;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -337,10 +337,10 @@ fn place(text: &str) -> Result<(String, u64), String> {
 }
 
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("what").required(true).multiple(true).args(["segment", "file", "sysv", "pid", "list"])))]
 pub(crate) struct AttachOptions {
     /// The segment: /NAME of shm_open, memfd:NAME of memfd_create, or DEVICE:INODE as --list shows it
-    #[arg(long, value_name = "NAME", required_unless_present_any = ["file", "sysv", "pid", "list"])]
-    #[arg(conflicts_with_all = ["file", "sysv", "list"])]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["file", "sysv", "list"])]
     pub(crate) segment: Option<String>,
     /// A file that is mapped
     #[arg(long, value_name = "PATH", conflicts_with_all = ["sysv", "list"])]

@@ -15,7 +15,10 @@ pub(crate) fn attach(options: &AttachOptions, colour: ColourChoice) -> Result<En
     let root = Root::system();
     if options.list {
         let listing = attach::census(&root);
-        print(options.json, &listing, colour, |style| page::list::render(&listing, options.all, style))?;
+        let closed = attach::closed_processes(&root, &listing.closed);
+        print(options.json, &listing, colour, |style| {
+            page::list::render(&listing, options.all, closed.as_ref(), style)
+        })?;
         return Ok(Ending::Done);
     }
     let found = match attach::find(&root, &wanted(options), &options.pid) {

@@ -55,6 +55,17 @@ fn kind(kind: SegmentKind) -> &'static str {
     }
 }
 
+/// The same as one word.
+fn short(kind: SegmentKind) -> &'static str {
+    match kind {
+        SegmentKind::Posix => "posix",
+        SegmentKind::Memfd => "memfd",
+        SegmentKind::Sysv => "sysv",
+        SegmentKind::File => "file",
+        SegmentKind::Anonymous => "anonymous",
+    }
+}
+
 /// `4711 writer`; by its number alone where that is not known.
 fn who(seen: &Attach, pid: u32) -> String {
     seen.processes.iter().find(|one| one.pid == pid).map_or_else(|| pid.to_string(), name)

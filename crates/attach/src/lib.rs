@@ -17,7 +17,7 @@ mod segment;
 mod target;
 mod watch;
 
-pub use access::{Closed, closed_memory};
+pub use access::{Closed, closed_memory, closed_processes};
 pub use census::census;
 pub use find::{FindError, Found, Wanted, find};
 pub use target::{Target, Targets};

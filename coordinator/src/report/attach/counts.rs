@@ -1,11 +1,11 @@
 //! What was counted for each process, a second: against the others, and against itself before it was disturbed.
 
 use super::{name, rate};
-use crate::report::figures::percent_number;
+use crate::report::figures::{percent_number, plural};
 use crate::report::page::Page;
 use crate::report::table::{Cell, Column, Grid, Notes, Row, head};
-use record::{Attach, AttachedProcess};
-use std::collections::BTreeMap;
+use record::{Attach, AttachedProcess, NO_PMU};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// In time's order, as the record has them.
 const PHASES: [&str; 3] = ["before", "while", "after"];
@@ -54,17 +54,21 @@ fn rows(one: &AttachedProcess, events: &[String]) -> Vec<Row> {
 
 /// What was not counted, each reason once with the events that it keeps back.
 fn uncounted(page: &mut Page, seen: &Attach) {
-    let mut reasons: BTreeMap<(String, Option<String>), Vec<String>> = BTreeMap::new();
+    let mut reasons: BTreeMap<(&str, Option<&str>), BTreeSet<&str>> = BTreeMap::new();
+    let mut of_processor: BTreeSet<&str> = BTreeSet::new();
     for (event, reading) in seen.processes.iter().flat_map(|one| &one.counters) {
-        let Some(why) = reading.why() else { continue };
-        // One cause for all that a processor counts, however each says it.
-        let why = if reading.lacks_pmu() { record::NO_PMU.to_owned() } else { why.to_owned() };
-        let events = reasons.entry((why, reading.cure().map(str::to_owned))).or_default();
-        if !events.contains(event) {
-            events.push(event.clone());
+        match reading.why() {
+            None => {}
+            Some(_) if reading.lacks_pmu() => _ = of_processor.insert(event),
+            Some(why) => _ = reasons.entry((why, reading.cure())).or_default().insert(event),
         }
     }
+    if !of_processor.is_empty() {
+        let what = plural(of_processor.len() as u64, "event");
+        page.item(0, "not counted: ", &format!("{what} of the processor's, since {NO_PMU}"));
+    }
     for ((why, cure), events) in reasons {
+        let events: Vec<&str> = events.into_iter().collect();
         let cure = cure.map_or_else(String::new, |cure| format!("; {cure}"));
         page.item(0, "not counted: ", &format!("{}: {why}{cure}", events.join(", ")));
     }

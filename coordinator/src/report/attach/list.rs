@@ -1,17 +1,18 @@
 //! The screen of `attach --list`: what is shared on this machine, who maps it, and the options that choose it.
 
-use super::{bare, kind};
+use super::{bare, short};
 use crate::report::figures::{count, plural};
 use crate::report::page::Page;
 use crate::report::style::Style;
 use crate::report::table::{Cell, Column, Grid, Notes, Row};
+use attach::Closed;
 use record::{AttachListing, ListedSegment, SegmentQuiet, SegmentUser};
 
 /// Users named of one segment.
 const MOST_USERS: usize = 4;
 
-/// The screen; with `all` the segments on which nobody contends, too.
-pub(crate) fn render(listing: &AttachListing, all: bool, style: &Style) -> String {
+/// The screen; with `all` the segments on which nobody contends, too. `closed` says what processes could not be looked at.
+pub(crate) fn render(listing: &AttachListing, all: bool, closed: Option<&Closed>, style: &Style) -> String {
     let mut page = Page::new(style);
     let shown: Vec<&ListedSegment> = listing.segments.iter().filter(|of| all || of.quiet.is_none()).collect();
     match shown.is_empty() {
@@ -19,15 +20,8 @@ pub(crate) fn render(listing: &AttachListing, all: bool, style: &Style) -> Strin
         false => segments(&mut page, &shown),
     }
     left_out(&mut page, listing, all);
-    if !listing.closed.is_empty() {
-        let closed = listing.closed.len() as u64;
-        page.prose(&format!(
-            "{} closed to this one, without CAP_SYS_PTRACE, and what they map is missing here; as root it sees all.",
-            match closed {
-                1 => "One process is".to_owned(),
-                _ => format!("{} processes are", count(closed)),
-            }
-        ));
+    if let Some(Closed { why, cure }) = closed {
+        page.prose(&format!("{why}; {cure}."));
     }
     page.finish()
 }
@@ -36,7 +30,7 @@ fn segments(page: &mut Page, shown: &[&ListedSegment]) {
     page.heading("Shared segments, those of most processes first");
     let columns = vec![
         Column::words("segment"),
-        Column::words("what"),
+        Column::words("kind"),
         Column::figures("bytes", "bytes"),
         Column::words("mapped by"),
     ];
@@ -45,7 +39,7 @@ fn segments(page: &mut Page, shown: &[&ListedSegment]) {
         section: None,
         cells: vec![
             Cell::text(bare(&of.segment.name)),
-            Cell::text(kind(of.segment.kind)),
+            Cell::text(short(of.segment.kind)),
             Cell::text(count(of.segment.bytes)),
             Cell::text(users(&of.users)),
         ],
