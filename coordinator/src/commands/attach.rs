@@ -6,8 +6,9 @@ use crate::report::attach as page;
 use crate::report::style::{ColourChoice, Style};
 use crate::report::text::{escaped, escaped_lines};
 use crate::report::window;
-use attach::{FindError, Found, Phase, Wanted, WatchOptions};
+use attach::{FindError, Found, News, Phase, Wanted, WatchOptions};
 use host::Root;
+use record::ProcessEnd;
 use std::io::Write;
 use std::time::Duration;
 
@@ -34,9 +35,9 @@ pub(crate) fn attach(options: &AttachOptions, colour: ColourChoice) -> Result<En
         say(&opening(&found, options.time));
     }
     let watch = WatchOptions { time: options.time, pids: &options.pid };
-    let seen = attach::watch(&root, found, &watch, &mut |phase, time| {
+    let seen = attach::watch(&root, found, &watch, &|news| {
         if !quiet {
-            say(&progress(phase, time));
+            say(&told(news));
         }
     });
     print(options.json, &seen, colour, |style| page::render(&seen, style))?;
@@ -83,14 +84,28 @@ fn opening(found: &Found, time: Duration) -> String {
     )
 }
 
-fn progress(phase: Phase, time: Duration) -> String {
-    let what = match phase {
+fn told(news: News<'_>) -> String {
+    match news {
+        News::Phase(phase, time) => format!("attach: {}, {:.1} s at most", doing(phase), time.as_secs_f64()),
+        News::Joined(pid, command) => format!("attach: {pid} ({}) maps it now", escaped(command)),
+        News::Left(pid, command, end) => {
+            let how = match end {
+                ProcessEnd::Exited => "has ended",
+                ProcessEnd::Executed => "executes another program",
+                ProcessEnd::Unmapped => "has unmapped it",
+            };
+            format!("attach: {pid} ({}) {how}", escaped(command))
+        }
+    }
+}
+
+fn doing(phase: Phase) -> &'static str {
+    match phase {
         Phase::Baseline => "counting, undisturbed",
         Phase::Touch => "who touches what",
         Phase::Waits => "who waits for whom",
         Phase::After => "counting, undisturbed again",
-    };
-    format!("attach: {what}, {:.1} s at most", time.as_secs_f64())
+    }
 }
 
 fn say(text: &str) {

@@ -144,7 +144,7 @@ static void obey(char *word, long number, char **argv)
     else if (!strcmp(word, "exec"))
         execl("/bin/cat", "cat", NULL);
     else if (!strcmp(word, "again"))
-        execv("/proc/self/exe", argv);
+        execv(argv[0], argv);
     else if (!strcmp(word, "exit"))
         exit(0);
     say("done", number);

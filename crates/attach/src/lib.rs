@@ -20,5 +20,6 @@ mod watch;
 pub use access::{Closed, closed_memory, closed_processes};
 pub use census::census;
 pub use find::{FindError, Found, Wanted, find};
+pub use lookout::{News, Phase};
 pub use target::{Target, Targets};
-pub use watch::{Phase, WatchOptions, watch};
+pub use watch::{WatchOptions, watch};

@@ -4,7 +4,7 @@ use crate::access::Closed;
 use crate::cost;
 use crate::counts::Chosen;
 use crate::find::Found;
-use crate::lookout::{Lookout, nanoseconds};
+use crate::lookout::{Lookout, News, Phase, nanoseconds};
 use crate::target::{Target, Targets};
 use host::Root;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
@@ -30,28 +30,15 @@ pub struct WatchOptions<'a> {
     pub pids: &'a [u32],
 }
 
-/// What a watch is doing.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Phase {
-    /// Counting alone, before anything costs.
-    Baseline,
-    /// Finding out who touches what.
-    Touch,
-    /// Watching who waits for whom.
-    Waits,
-    /// Counting alone again.
-    After,
-}
-
-/// Watches what was found, and tells `progress` of each phase as it begins and how long it may take. It changes nothing in
-/// the targets, and when this process ends, be it by a signal, the kernel closes all that was opened on them.
-pub fn watch(root: &Root, found: Found, options: &WatchOptions<'_>, progress: &mut dyn FnMut(Phase, Duration)) -> Attach {
+/// Watches what was found, and tells what happens as it happens, from two threads. It changes nothing in the targets, and
+/// when this process ends, be it by a signal, the kernel closes all that was opened on them.
+pub fn watch(root: &Root, found: Found, options: &WatchOptions<'_>, tell: &(dyn Fn(News<'_>) + Sync)) -> Attach {
     raise_open_files();
     let Found { targets: Targets { segment, processes }, closed, mut notes } = found;
     notes.extend(processes.iter().filter_map(foreign_addresses));
     let chosen = Chosen::here(root);
-    let lookout = Lookout::begin(root, &chosen, options.pids, (segment.device, segment.inode), processes);
-    let mut seen = beside(&lookout, || steps(&lookout, &segment, options, progress));
+    let lookout = Lookout::begin(root, &chosen, options.pids, (segment.device, segment.inode), processes, tell);
+    let mut seen = beside(&lookout, || steps(&lookout, &segment, options, tell));
     let watched_ns = nanoseconds(lookout.began().elapsed());
     seen.cost = cost::over(seen.cost, lookout.cpu_ns(1));
     let (mut processes, noted) = lookout.into_processes();
@@ -91,12 +78,12 @@ fn steps(
     lookout: &Lookout<'_>,
     segment: &AttachedSegment,
     options: &WatchOptions<'_>,
-    progress: &mut dyn FnMut(Phase, Duration),
+    tell: &(dyn Fn(News<'_>) + Sync),
 ) -> Seen {
     let until = |share: f64| lookout.began() + options.time.mul_f64(share);
-    let mut begin = |phase, end: Instant| {
+    let begin = |phase, end: Instant| {
         let time = end.saturating_duration_since(Instant::now());
-        progress(phase, time);
+        tell(News::Phase(phase, time));
         time
     };
     begin(Phase::Baseline, until(BASELINE_ENDS));

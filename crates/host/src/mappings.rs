@@ -4,7 +4,7 @@ use crate::root::Root;
 use std::collections::BTreeMap;
 use std::io;
 
-/// A mapping that other processes may see the writes of (`MAP_SHARED`), of something that has an inode.
+/// A mapping that other processes may see the writes of (`MAP_SHARED`), of something that has a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SharedMapping {
     /// First address in that process.
@@ -94,7 +94,8 @@ impl Line<'_> {
 
     fn shared(&self) -> Option<SharedMapping> {
         let modes = self.modes.as_bytes();
-        let is_shared = modes.get(3) == Some(&b's') && self.inode != 0;
+        // The first segment of shmget has the number 0, which is its inode.
+        let is_shared = modes.get(3) == Some(&b's') && !self.name.is_empty();
         is_shared.then(|| SharedMapping {
             address: self.begin,
             bytes: self.end.saturating_sub(self.begin),
@@ -142,6 +143,12 @@ ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0                  [vsysca
         assert_eq!(seen.shared[0], ring);
         assert_eq!((seen.shared.len(), seen.shared[1].writable), (2, false));
         assert_eq!(seen.shared[1].name, "/tmp/two\nlines");
+    }
+
+    #[test]
+    fn the_first_segment_of_shmget_is_inode_0() {
+        let seen = seen("1000-2000 rw-s 00000000 00:01 0                  /SYSV00000000 (deleted)\n");
+        assert_eq!((seen.shared.len(), seen.shared[0].inode), (1, 0));
     }
 
     #[test]
