@@ -54,10 +54,9 @@ fn counts_agree_with_perf_threads_that_begin_and_end_meanwhile_included() {
     for command in ["fault 100", "thread 50", "nap 20", "futex 300", "thread 50", "spin 200"] {
         busy.tell(command);
     }
-    // What the kernel counts of threads is there when they have ended; the process waits for a command again.
     let witness = perf.detach();
-    busy.order("exit");
-    idle.end();
+    busy.kill();
+    idle.kill();
     let seen = watching.finish();
     let (Some(faults), Some(switches)) = (counted(&seen, busy.pid, "page_faults"), counted(&seen, busy.pid, "context_switches"))
     else {
@@ -66,10 +65,10 @@ fn counts_agree_with_perf_threads_that_begin_and_end_meanwhile_included() {
     let Some(clock_ns) = counted(&seen, busy.pid, "task_clock") else { return };
     println!("{witness:?}; ours: {faults} faults, {switches} switches, {clock_ns} ns");
     assert!(faults >= 200 && switches >= 20 && clock_ns >= 200_000_000, "what it was told to do: {faults} {switches} {clock_ns}");
-    // It exits within the watch and behind perf's end, which takes a few of each.
-    let exit = 20;
-    assert!((faults as f64 - witness["page-faults:u"]).abs() <= f64::from(exit), "{faults} {witness:?}");
-    assert!((switches as f64 - witness["context-switches"]).abs() <= f64::from(exit), "{switches} {witness:?}");
+    assert_eq!(faults as f64, witness["page-faults:u"]);
+    // It dies within the watch and behind perf's end, and must run for that.
+    let more = switches as f64 - witness["context-switches"];
+    assert!((0.0..=5.0).contains(&more), "{switches} {witness:?}");
     assert!((clock_ns as f64 / (witness["task-clock"] * 1e6) - 1.0).abs() < 0.05, "{clock_ns} {witness:?}");
     let other = process(&seen, idle.pid);
     assert!(other.counters["page_faults"].value().is_some_and(|faults| faults < 50), "each has its own: {other:?}");

@@ -95,18 +95,15 @@ impl Sharer {
         input.flush().unwrap();
     }
 
-    /// Ends it, and has it gone.
-    pub(crate) fn end(&mut self) {
-        self.input = None;
-        // It may have ended by itself; one that is stuck would hang the test.
-        let _ = self.child.kill();
+    /// Ends it before it can do anything more, and has it gone.
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 }
 
 impl Drop for Sharer {
     fn drop(&mut self) {
-        self.input = None;
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -84,15 +84,21 @@ static void futex(long times)
         syscall(SYS_futex, &segment[8], FUTEX_WAIT, (uint32_t)segment[8] + 1, NULL, NULL, 0);
 }
 
+static long used(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
 /* Spends so many milliseconds of CPU time on adding to a word. */
 static void spin(long milliseconds)
 {
-    struct timespec now;
-    do {
+    long begin = used();
+    do
         for (int turn = 0; turn < 1000; turn++)
             segment[0]++;
-        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    } while (now.tv_sec * 1000 + now.tv_nsec / 1000000 < milliseconds);
+    while (used() < begin + milliseconds * 1000);
 }
 
 static void *threaded_fault(void *pages)
