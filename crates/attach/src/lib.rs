@@ -2,6 +2,7 @@
 //!
 //! Everything is keyed by offset in the segment: each process has it at an address of its own.
 
+mod perf;
 mod target;
 
 pub use target::{Target, Targets};
