@@ -1,7 +1,11 @@
 //! The processes that are watched, each held by a pidfd that was opened before its maps were read: what is read and opened
 //! belongs to that process and to none that got its number later.
 
+use crate::pidfd;
+use crate::segment::{self, Key};
+use host::{Mappings, Root, SharedMapping};
 use record::SegmentMapping;
+use std::io;
 use std::os::fd::OwnedFd;
 
 /// One process that maps the segment.
@@ -31,6 +35,16 @@ impl Target {
         let holds = move |one: &&SegmentMapping| (one.offset..one.offset + one.bytes).contains(&offset);
         self.mappings.iter().filter(holds).map(move |one| offset - one.offset + one.address)
     }
+
+    /// The same process once more, for a step that runs beside others.
+    ///
+    /// # Errors
+    /// Where no file descriptor is left.
+    pub fn try_clone(&self) -> io::Result<Target> {
+        let (pid, address_bits) = (self.pid, self.address_bits);
+        let pidfd = self.pidfd.try_clone()?;
+        Ok(Target { pid, pidfd, address_bits, mappings: self.mappings.clone(), threads: self.threads.clone() })
+    }
 }
 
 /// What is watched: the segment and those who map it.
@@ -40,4 +54,80 @@ pub struct Targets {
     pub segment: record::AttachedSegment,
     /// Ascending by pid.
     pub processes: Vec<Target>,
+}
+
+/// What became of looking at a process.
+pub(crate) enum Looked {
+    /// It maps the segment.
+    Maps(Box<Target>, Mappings),
+    /// It does not.
+    Elsewhere,
+    /// There is no such process, or it has ended.
+    Gone,
+    /// This process may not look.
+    Closed,
+}
+
+/// Opens process `pid`, then reads where it maps the segment of `key`, then looks whether it still lives: so what was read
+/// is that process's.
+pub(crate) fn look(root: &Root, pid: u32, key: Key) -> Looked {
+    let Ok(pidfd) = pidfd::open(pid) else { return Looked::Gone };
+    let looked = match host::mappings(root, pid) {
+        Ok(seen) => {
+            let (mappings, address_bits) = (of_segment(&seen, key), seen.address_bits.unwrap_or(u64::BITS));
+            if mappings.is_empty() {
+                return Looked::Elsewhere;
+            }
+            let threads = host::thread_numbers(root, pid);
+            Looked::Maps(Box::new(Target { pid, pidfd, mappings, address_bits, threads }), seen)
+        }
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Looked::Closed,
+        Err(_) => return Looked::Gone,
+    };
+    match &looked {
+        Looked::Maps(target, _) if pidfd::has_ended(&target.pidfd) => Looked::Gone,
+        _ => looked,
+    }
+}
+
+/// Where a process has the segment.
+pub(crate) fn of_segment(seen: &Mappings, key: Key) -> Vec<SegmentMapping> {
+    seen.shared.iter().filter(|mapping| segment::key(mapping) == key).map(mapping).collect()
+}
+
+pub(crate) fn mapping(of: &SharedMapping) -> SegmentMapping {
+    SegmentMapping { address: of.address, bytes: of.bytes, offset: of.offset, writable: of.writable }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Looked, Target, look};
+    use crate::pidfd;
+    use host::Root;
+    use record::SegmentMapping;
+
+    /// A segment mapped twice, the second time from its second page on.
+    fn target() -> Target {
+        let of = |address, offset| SegmentMapping { address, bytes: 0x2000, offset, writable: true };
+        let pid = std::process::id();
+        let pidfd = pidfd::open(pid).expect("this process");
+        Target { pid, pidfd, mappings: vec![of(0x10_0000, 0), of(0x20_0000, 0x1000)], address_bits: 64, threads: vec![pid] }
+    }
+
+    #[test]
+    fn an_offset_has_an_address_in_each_mapping_that_holds_it() {
+        let target = target();
+        assert_eq!((target.offset(0x10_0040), target.offset(0x20_0040)), (Some(0x40), Some(0x1040)));
+        assert_eq!((target.offset(0x10_2000), target.offset(0xf_ffff)), (None, None));
+        assert_eq!(target.addresses(0x1040).collect::<Vec<_>>(), [0x10_1040, 0x20_0040]);
+        assert_eq!(target.addresses(0x2fff).collect::<Vec<_>>(), [0x20_1fff]);
+        assert_eq!(target.addresses(0x3000).count(), 0);
+    }
+
+    #[test]
+    fn a_process_that_is_not_there_or_maps_something_else_is_no_target() {
+        let nowhere = ((0xfff, 0xff), 1);
+        assert!(matches!(look(&Root::system(), u32::MAX, nowhere), Looked::Gone));
+        assert!(matches!(look(&Root::system(), std::process::id(), nowhere), Looked::Elsewhere));
+    }
 }

@@ -1,4 +1,4 @@
-//! Processes that the lab did not start: the JSON contract of `coordinator attach --json`.
+//! Processes that the lab did not start: the JSON contracts of `coordinator attach --json` and of its `--list`.
 
 use crate::{Interval, Reading};
 use serde::{Deserialize, Serialize};
@@ -43,7 +43,7 @@ pub struct AttachedSegment {
 }
 
 /// How a shared segment came to be.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SegmentKind {
     /// `shm_open`: a file below `/dev/shm`.
@@ -75,6 +75,8 @@ pub struct AttachedProcess {
     pub mappings: Vec<SegmentMapping>,
     /// Threads seen in it.
     pub threads: u32,
+    /// Nanoseconds after the watch began at which it was first seen to map the segment; `None` of one that did before.
+    pub joined_ns: Option<u64>,
     /// How it ended, where it did while it was watched.
     pub ended: Option<ProcessEnd>,
     /// Whether and why it could not be watched; `None` where it was.
@@ -83,8 +85,55 @@ pub struct AttachedProcess {
     pub counters: BTreeMap<String, Reading>,
     /// Nanoseconds over which these were counted.
     pub counted_ns: u64,
+    /// Of each counted event, how many a second before the watch's costly steps, while they ran, and behind them.
+    pub per_second: BTreeMap<String, [Option<f64>; 3]>,
     /// CPU time that it took over wall time, before the watch's costly steps, while they ran, and behind them.
     pub cpu: [Option<f64>; 3],
+}
+
+/// The shared segments of the machine: what `coordinator attach --list --json` prints.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AttachListing {
+    /// [`crate::SCHEMA_VERSION`]; always the first key.
+    pub schema_version: u32,
+    /// All that could be seen, those that most processes map first.
+    pub segments: Vec<ListedSegment>,
+    /// Pids whose mappings this process may not see: what they share is missing.
+    pub closed: Vec<u32>,
+}
+
+/// One shared segment and who maps it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ListedSegment {
+    /// The segment.
+    pub segment: AttachedSegment,
+    /// The options of `coordinator attach` that name it and no other.
+    pub choose: String,
+    /// Who maps it, ascending by pid.
+    pub users: Vec<SegmentUser>,
+    /// Why it is no place to look for contention; `None` where it may be one.
+    pub quiet: Option<SegmentQuiet>,
+}
+
+/// A process that maps a listed segment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SegmentUser {
+    /// Its number here.
+    pub pid: u32,
+    /// Its short name (`comm`).
+    pub command: String,
+    /// Where the segment lies in it, ascending by address.
+    pub mappings: Vec<SegmentMapping>,
+}
+
+/// Why processes do not contend on a segment.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SegmentQuiet {
+    /// Nobody may write through a mapping of it: fonts, caches of locales and of icons.
+    ReadOnly,
+    /// A file, or memory without a name, that one process alone maps.
+    OneProcess,
 }
 
 /// One mapping of the segment in a process. Everything else is keyed by offset in the segment.
