@@ -86,7 +86,7 @@ const MOST_LISTED: u32 = 128;
 impl Call {
     /// What a call with these arguments is; `None` where it neither waits nor wakes.
     pub(super) fn of(syscall: Syscall, arguments: &[u64; 6]) -> Option<Call> {
-        let [first, second, third, fourth, fifth, _] = *arguments;
+        let [first, second, _, fourth, fifth, _] = *arguments;
         let plain = |purpose, place, flags| {
             Some(Call { purpose, place, inherits_priority: false, private: flags & PRIVATE != 0 })
         };

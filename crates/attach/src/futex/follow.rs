@@ -179,7 +179,7 @@ impl Follower {
 
     /// A thread was found waiting at a word when its calls were already watched. What was not seen to begin had begun
     /// before; so this is to be told before the first of its calls that began later.
-    pub(super) fn waits_already(&mut self, thread: Thread, word: u64) {
+    pub(super) fn waits_already(&mut self, thread: Thread, word: u64, private: bool) {
         if self.threads.contains_key(&thread) {
             return;
         }
@@ -187,6 +187,7 @@ impl Follower {
         let from_ns = self.from_ns;
         let seen = self.words.entry(word).or_default();
         seen.begun_before += 1;
+        seen.private.extend(private.then_some(thread.pid));
         seen.joins(thread, from_ns);
     }
 
@@ -208,9 +209,7 @@ impl Follower {
                 for word in words {
                     let seen = self.words.entry(*word).or_default();
                     seen.inherits_priority |= inherits_priority;
-                    if *private {
-                        seen.private.insert(thread.pid);
-                    }
+                    seen.private.extend(private.then_some(thread.pid));
                     seen.joins(thread, at);
                 }
             }
@@ -304,7 +303,8 @@ impl WordSeen {
         self.waits += 1;
         self.refused += u64::from(outcome == Outcome::Refused);
         self.waited_ns += ns;
-        self.wait_ns.saturating_record(ns);
+        // It grows with what is recorded: no wait is too long for it.
+        let _ = self.wait_ns.record(ns);
         let (calls, waited_ns) = self.waiters.entry(thread.pid).or_default();
         *calls += 1;
         *waited_ns += ns;
@@ -434,15 +434,15 @@ mod tests {
     #[test]
     fn what_began_before_has_no_length_and_is_still_there_at_the_end() {
         let mut seen = Follower::new(500);
-        seen.waits_already(A, 64);
-        seen.waits_already(B, 64);
+        seen.waits_already(A, 64, false);
+        seen.waits_already(B, 64, false);
         seen.returned(A, 2_000, 0);
         let word = &seen.words[&64];
         assert_eq!((word.waits, word.begun_before), (0, 2));
         assert_eq!(word.waiting.iter().collect::<Vec<_>>(), [(&B, &500)]);
         // A call that was already seen to begin is no older one.
         seen.began(C, 3_000, wait(64));
-        seen.waits_already(C, 64);
+        seen.waits_already(C, 64, false);
         assert_eq!(seen.words[&64].begun_before, 2);
         assert_eq!(seen.words[&64].queued_ns(4_000), 3_500);
     }

@@ -308,7 +308,7 @@ mod tests {
     #[test]
     fn a_hold_that_never_ends_is_long_too() {
         let mut case = Case::new();
-        case.follower.waits_already(thread(2), WORD);
+        case.follower.waits_already(thread(2), WORD, false);
         case.owned_by(10, 1);
         let found = case.found(1_000 * MS);
         assert!(found[0].0 == "long_hold" && found[0].1.contains("for 1.0 s at a time (once)"), "{found:?}");
@@ -386,13 +386,13 @@ mod tests {
         case.owned_by(15 * MS, 2);
         case.follower.gone(thread(1), 20 * MS, true);
         case.looks.note(30 * MS, Word::Free, false);
-        assert_eq!(case.found(100 * MS), []);
+        assert_eq!(case.found(1_000 * MS), []);
     }
 
     #[test]
     fn a_plain_lock_whose_owner_ended_is_never_given_back() {
         let mut case = Case::new();
-        case.follower.waits_already(thread(2), WORD);
+        case.follower.waits_already(thread(2), WORD, false);
         case.owned_by(10, 9);
         let found = case.found(100 * MS);
         let expected = "its owner, thread 9, has ended without giving it back; 1 thread waits for it, and none will get it";

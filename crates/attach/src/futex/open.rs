@@ -6,21 +6,24 @@
 
 use super::call::Syscall;
 use crate::perf::{Event, Fields, Order, Ring, Source, Whom};
+use crate::notes::Notes;
 use crate::{Target, Targets, pidfd};
 use host::{Root, TracepointError, tracepoint_id};
 use nix::errno::Errno;
-use nix::sys::resource::{Resource, getrlimit, setrlimit};
-use record::AttachNote;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What stands in each record.
 pub(super) const FIELDS: Fields = Fields::IDENTIFIER.and(Fields::THREAD).and(Fields::TIME).and(Fields::RAW);
-/// Of 180 bytes a call: room for 5,800 between two looks.
-const RING_PAGES: usize = 256;
-/// A ring smaller than this is not worth having.
-const LEAST_PAGES: usize = 8;
+/// Of all rings together: of 180 bytes a call, on two CPUs room for 90,000 until the watcher is let run.
+const ALL_PAGES: usize = 4096;
+/// A ring is not larger than this,
+const MOST_PAGES: usize = 2048;
+/// and where there are many CPUs, or little may be locked, not smaller than this.
+const LEAST_PAGES: usize = 32;
 /// Looks for threads that were born while events were opened on their siblings.
 const LOOKS: usize = 8;
+/// Why nothing is seen of a 32-bit program.
+const NO_NARROW: &str = "it is a 32-bit program, and this kernel has no tracepoint that shows the futex calls of those";
 /// Descriptors that are left for everything else.
 const KEPT_FREE: u64 = 64;
 
@@ -109,21 +112,27 @@ impl Opened {
     }
 
     /// Opens events on all threads of the targets. What is refused is noted, and the rest watched.
-    pub(super) fn on(root: &Root, targets: &Targets, mut tracepoints: Tracepoints) -> (Opened, Vec<AttachNote>) {
+    pub(super) fn on(root: &Root, targets: &Targets, mut tracepoints: Tracepoints, notes: &mut Notes) -> Opened {
         let cpus = online(root);
-        let mut notes = Vec::new();
         if !fit(root, targets, cpus.len(), tracepoints.wide.len()) {
             tracepoints.old_call_alone();
         }
         let mut opened = Opened::default();
         for target in &targets.processes {
             if target.address_bits == 32 && tracepoints.narrow.is_empty() {
-                notes.push(no_narrow(target));
+                notes.add("foreign_architecture", Some(target.pid), NO_NARROW, None);
             } else if let Err(errno) = opened.process(root, target, tracepoints.of(target), &cpus) {
-                notes.push(refused(root, target, errno));
+                notes.refused(target.pid, "following the futex calls", errno);
             }
         }
-        (opened, notes)
+        opened
+    }
+
+    /// Opens events on the calling thread and on nothing else; `None` where they are refused.
+    pub(super) fn on_own_thread(root: &Root, tracepoints: &Tracepoints) -> Option<Opened> {
+        let mut opened = Opened::default();
+        let tid = nix::unistd::gettid().as_raw().unsigned_abs();
+        opened.thread(tid, &tracepoints.wide, &online(root)).ok().map(|()| opened)
     }
 
     /// Opens events on all threads of a process, until none is new.
@@ -146,11 +155,12 @@ impl Opened {
     }
 
     fn thread(&mut self, tid: u32, wanted: &[(Kind, u64)], cpus: &[u32]) -> Result<(), Errno> {
+        let pages = (ALL_PAGES / cpus.len().max(1)).clamp(LEAST_PAGES, MOST_PAGES);
         for cpu in cpus {
-            let life = self.event(Source::Life, tid, *cpu)?;
+            let life = self.event(Source::Life, tid, *cpu, pages)?;
             self.kinds.insert(life, Kind::Life);
             for (kind, number) in wanted {
-                let id = self.event(Source::Tracepoint(*number), tid, *cpu)?;
+                let id = self.event(Source::Tracepoint(*number), tid, *cpu, pages)?;
                 self.kinds.insert(id, *kind);
             }
         }
@@ -158,13 +168,13 @@ impl Opened {
     }
 
     /// Opens one event, has it write to its CPU's ring, and switches it on; its identifier.
-    fn event(&mut self, source: Source, tid: u32, cpu: u32) -> Result<u64, Errno> {
+    fn event(&mut self, source: Source, tid: u32, cpu: u32, pages: usize) -> Result<u64, Errno> {
         let order = Order { source, period: 1, fields: FIELDS, registers: 0, inherit: true, kernel: true };
         let mut event = Event::open(&order, Whom::ThreadOn(tid, cpu))?;
         match self.owners.get(&cpu) {
             Some(owner) => event.write_to(&self.events[*owner])?,
             None => {
-                self.rings.push(map(&event)?);
+                self.rings.push(map(&event, pages)?);
                 self.owners.insert(cpu, self.events.len());
             }
         }
@@ -175,9 +185,8 @@ impl Opened {
     }
 }
 
-/// The largest ring that this process may lock.
-fn map(owner: &Event) -> Result<Ring, Errno> {
-    let mut pages = RING_PAGES;
+/// A ring of so many pages, or the largest that this process may lock.
+fn map(owner: &Event, mut pages: usize) -> Result<Ring, Errno> {
     loop {
         match Ring::map(owner, pages, FIELDS, 0) {
             Err(Errno::EPERM | Errno::ENOMEM) if pages > LEAST_PAGES => pages /= 2,
@@ -188,71 +197,18 @@ fn map(owner: &Event) -> Result<Ring, Errno> {
 
 /// The CPUs on which a thread may come to run.
 fn online(root: &Root) -> Vec<u32> {
-    let listed = root.text("sys/devices/system/cpu/online").and_then(|text| host::parse_cpu_list(&text));
-    listed.map_or_else(|| vec![0], |cpus| cpus.into_iter().collect())
+    host::topology(root).map_or_else(|_| vec![0], |topology| topology.cpus.iter().map(|cpu| cpu.id.0).collect())
 }
 
-/// Whether this process may have so many descriptors, its limit raised as far as it may raise it.
+/// Whether this process may have so many descriptors as all calls take.
 fn fit(root: &Root, targets: &Targets, cpus: usize, tracepoints: usize) -> bool {
     let threads: usize = targets.processes.iter().map(|target| target.threads.len()).sum();
     let wanted = (threads * cpus * (tracepoints + 1)) as u64 + host::open_files(root) + KEPT_FREE;
-    let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else { return true };
-    if wanted > soft && hard > soft {
-        // Where it is refused the old limit is the one that counts.
-        let _ = setrlimit(Resource::RLIMIT_NOFILE, wanted.min(hard), hard);
-    }
-    getrlimit(Resource::RLIMIT_NOFILE).is_ok_and(|(soft, _)| wanted <= soft)
-}
-
-fn no_narrow(target: &Target) -> AttachNote {
-    AttachNote {
-        id: "foreign_architecture".to_owned(),
-        pid: Some(target.pid),
-        text: "its futex calls are not seen: it is a 32-bit program, and this kernel has no tracepoint that shows those"
-            .to_owned(),
-        cure: None,
-    }
-}
-
-/// Why a process's calls are not seen, or not those of all its threads.
-fn refused(root: &Root, target: &Target, errno: Errno) -> AttachNote {
-    let level = host::perf_event_paranoid(root).map_or("unknown".to_owned(), |level| level.to_string());
-    let (id, text, cure) = match errno {
-        Errno::EACCES | Errno::EPERM => (
-            "not_permitted",
-            format!(
-                "its futex calls are not seen: seeing what another process asks of the kernel takes its user and \
-                 kernel.perf_event_paranoid of 1 or less (it is {level}), or CAP_PERFMON (perf_event_open: {errno:?})"
-            ),
-            "run as root; or sudo setcap cap_sys_ptrace,cap_perfmon+ep PROGRAM",
-        ),
-        Errno::EMFILE | Errno::ENFILE => (
-            "descriptors",
-            format!(
-                "not all of its threads' futex calls are seen: no file descriptor was left; each thread takes some for each \
-                 CPU (perf_event_open: {errno:?})"
-            ),
-            "raise the limit: ulimit -n 1048576",
-        ),
-        Errno::ENOMEM => (
-            "locked_memory",
-            format!("its futex calls are not seen: the kernel lends no memory for them (mmap: {errno:?})"),
-            "sudo sysctl kernel.perf_event_mlock_kb=16384",
-        ),
-        _ => {
-            let text = format!("its futex calls are not seen: the kernel refused the tracepoint ({errno:?}: {})", errno.desc());
-            return AttachNote { id: "no_tracepoint".to_owned(), pid: Some(target.pid), text, cure: None };
-        }
-    };
-    AttachNote { id: id.to_owned(), pid: Some(target.pid), text, cure: Some(cure.to_owned()) }
+    host::open_files_limit(root).is_none_or(|limit| wanted <= limit)
 }
 
 /// Nothing can be seen at all.
-pub(super) fn no_tracepoints(error: &TracepointError) -> AttachNote {
-    AttachNote {
-        id: "no_tracefs".to_owned(),
-        pid: None,
-        text: format!("who waits for whom in the kernel is not seen: {error}"),
-        cure: error.cure().map(str::to_owned),
-    }
+pub(super) fn no_tracepoints(notes: &mut Notes, error: &TracepointError) {
+    let text = format!("who waits for whom in the kernel is not seen: {error}");
+    notes.add("no_tracefs", None, text, error.cure());
 }

@@ -16,7 +16,9 @@ pub(super) struct Looks {
     pub(super) names_owner: bool,
     /// Whether an owner was seen that had died.
     pub(super) died: bool,
-    /// Looks at which somebody waited and it was 2.
+    /// Looks at which somebody waited, as far as was known: what is known lags behind what is read.
+    waited: u32,
+    /// Of these, at how many it was 2.
     waited_for: u32,
     /// Whether it was ever something else than 0, 1 or 2.
     other: bool,
@@ -24,7 +26,8 @@ pub(super) struct Looks {
 
 /// Changes of owner that are kept.
 const MOST_CHANGES: usize = 10_000;
-/// A word that is 2 whenever it is waited for, so often in a row, is taken for a lock of three states.
+/// A word that is 2 at so many looks while it is waited for, and at every other look at least, is taken for a lock of three
+/// states.
 const LOOKS: u32 = 5;
 
 impl Looks {
@@ -42,8 +45,8 @@ impl Looks {
             }
             Word::Free => 0,
             Word::ThreeState(value) => {
+                self.waited += u32::from(waited);
                 self.waited_for += u32::from(waited && value == 2);
-                self.other |= waited && value == 0;
                 return;
             }
             Word::Other => {
@@ -59,7 +62,7 @@ impl Looks {
 
     /// Whether it is a lock: who wakes others at it has held it.
     pub(super) fn is_lock(&self) -> bool {
-        self.names_owner || !self.other && self.waited_for >= LOOKS
+        self.names_owner || !self.other && self.waited_for >= LOOKS.max(self.waited / 2)
     }
 
     /// The thread that owned it at a moment, by its own number.
@@ -96,8 +99,7 @@ impl Numbers {
 
     /// Adds a thread. Who has ended before it could be asked is taken to be numbered as here.
     pub(super) fn add(&mut self, thread: Thread) {
-        let status = self.root.text(&format!("proc/{}/task/{}/status", thread.pid, thread.tid));
-        let inside = status.as_deref().and_then(number_inside).unwrap_or(thread.tid);
+        let inside = host::tid_inside(&self.root, thread.pid, thread.tid).unwrap_or(thread.tid);
         self.as_here &= inside == thread.tid;
         self.inside.entry(inside).or_default().insert(thread);
     }
@@ -107,27 +109,15 @@ impl Numbers {
         let candidates = self.inside.get(&number).into_iter().flatten();
         match candidates.copied().collect::<Vec<_>>()[..] {
             [one] => Meant::One(one),
-            [] if self.as_here && !self.root.path(&format!("proc/{number}")).exists() => Meant::Nobody,
+            [] if self.as_here && !host::number_is_taken(&self.root, number) => Meant::Nobody,
             _ => Meant::Unclear,
         }
     }
 
     /// Whether a thread is there.
     pub(super) fn lives(&self, thread: Thread) -> bool {
-        let status = self.root.text(&format!("proc/{}/task/{}/status", thread.pid, thread.tid));
-        status.is_some_and(|status| !is_dead(&status))
+        host::thread_lives(&self.root, thread.pid, thread.tid)
     }
-}
-
-/// The last of the row NSpid: the number in the innermost namespace.
-fn number_inside(status: &str) -> Option<u32> {
-    status.lines().find_map(|line| line.strip_prefix("NSpid:"))?.split_whitespace().last()?.parse().ok()
-}
-
-/// Whether a thread has ended and waits for its parent to hear of it.
-fn is_dead(status: &str) -> bool {
-    let state = status.lines().find_map(|line| line.strip_prefix("State:"));
-    state.is_some_and(|state| state.trim_start().starts_with(['Z', 'X']))
 }
 
 #[cfg(test)]
@@ -153,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_of_three_states_is_a_lock_if_it_says_so_whenever_it_is_waited_for() {
+    fn a_word_of_three_states_is_a_lock_if_it_says_so_when_it_is_waited_for() {
         let seen = |values: &[u32]| {
             let mut looks = Looks::default();
             values.iter().for_each(|value| looks.note(1, Word::ThreeState(*value), true));
@@ -161,7 +151,7 @@ mod tests {
         };
         assert!(seen(&[2, 1, 2, 2, 2, 2]).is_lock());
         assert!(!seen(&[2, 2]).is_lock());
-        assert!(!seen(&[2, 2, 2, 0, 2, 2, 2]).is_lock(), "a semaphore's count is 0 while it is waited for");
+        assert!(!seen(&[0, 2, 0, 2, 0, 2, 0, 2, 0, 2, 0, 0]).is_lock(), "a semaphore's count is 0 while it is waited for");
         let mut counter = seen(&[2, 2, 2, 2, 2]);
         counter.note(2, Word::Other, false);
         assert!(!counter.is_lock());

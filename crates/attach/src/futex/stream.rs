@@ -31,7 +31,7 @@ pub(super) enum What {
     /// It executes another program.
     Executed,
     /// It was found in a wait at that word when watching had begun.
-    Found(u64),
+    Found { word: u64, private: bool },
 }
 
 /// What was written and not yet handed on.
