@@ -51,6 +51,7 @@ fn main() -> ExitCode {
         Command::Topology(options) => commands::topology::topology(&options, cli.colour),
         Command::Advise(options) => commands::advise::advise(&options, cli.colour),
         Command::Import(options) => commands::import::import(&options, cli.colour),
+        Command::Attach(options) => commands::attach::attach(&options, cli.colour),
         Command::Compare(options) => commands::compare::compare(&options, cli.colour),
         Command::Export(options) => commands::export::export(&options),
         Command::Clean => commands::clean::clean(),

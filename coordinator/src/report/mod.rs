@@ -4,9 +4,10 @@
 //! [`terminal`] is the page on standard output, [`files`] what stays on disk, [`progress`] what is seen while the run
 //! goes on (standard error), [`code`] the listings of `run --show-code`, [`doctor`] the screen of `doctor`, [`topology`]
 //! that of `topology`, [`modelled`] the page of `model`, [`compare`] that of `compare`, [`layout`] a struct as `import`
-//! shows it.
+//! shows it, [`attach`] the pages of `attach`.
 
 pub(crate) mod advise;
+pub(crate) mod attach;
 pub(crate) mod code;
 pub(crate) mod compare;
 pub(crate) mod doctor;

@@ -16,8 +16,15 @@ pub struct Closed {
 ///
 /// # References
 /// ptrace(2), "Ptrace access mode checking", PTRACE_MODE_READ; perf_event_open(2) asks for the same, or CAP_PERFMON.
-pub fn closed_maps(root: &Root, pid: u32) -> Closed {
+pub(crate) fn closed_maps(root: &Root, pid: u32) -> Closed {
     let who = named(root, pid);
+    if host::may_look_at_all(root) {
+        let why = format!(
+            "{who} is closed to this one in spite of its CAP_SYS_PTRACE: it lives in an outer user namespace, or a security \
+             module closes it"
+        );
+        return Closed { why, cure: WHO_REFUSED.to_owned() };
+    }
     let own = geteuid().as_raw();
     let (why, or) = match host::ownership(root, pid) {
         Some(owner) if owner.user != own => (
@@ -39,7 +46,29 @@ pub fn closed_maps(root: &Root, pid: u32) -> Closed {
             String::new(),
         ),
     };
-    Closed { why, cure: format!("run as root{or}; or sudo setcap cap_sys_ptrace,cap_perfmon+ep PROGRAM") }
+    Closed { why, cure: format!("run as root{or}; or {WITH_CAPABILITIES}") }
+}
+
+const WITH_CAPABILITIES: &str = "sudo setcap cap_sys_ptrace,cap_perfmon+ep PROGRAM";
+const WHO_REFUSED: &str = "look from outside of the container; sudo ausearch -m AVC, or sudo dmesg, says who refused";
+
+/// What it means that some processes could not be looked at, where all were asked for; `None` of none.
+pub fn closed_processes(root: &Root, pids: &[u32]) -> Option<Closed> {
+    let (who, they) = match pids {
+        [] => return None,
+        [pid] => (format!("{} is", named(root, *pid)), "it"),
+        _ => (format!("{} processes are", pids.len()), "they"),
+    };
+    Some(match host::may_look_at_all(root) {
+        true => Closed {
+            why: format!("{who} closed to this one in spite of its CAP_SYS_PTRACE, and what {they} may map is not known"),
+            cure: WHO_REFUSED.to_owned(),
+        },
+        false => Closed {
+            why: format!("{who} closed to this one, without CAP_SYS_PTRACE, and what {they} may map is not known"),
+            cure: format!("run as root, or {WITH_CAPABILITIES}"),
+        },
+    })
 }
 
 /// Why the memory of process `pid` is closed to this one (`/proc/PID/mem`), although its mappings may be seen; `None` where
@@ -76,7 +105,7 @@ pub(crate) fn named(root: &Root, pid: u32) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{closed_maps, closed_memory};
+    use super::{closed_maps, closed_memory, closed_processes};
     use host::Root;
     use nix::unistd::geteuid;
 
@@ -104,6 +133,20 @@ mod tests {
         let own = closed_maps(&Root::at(machine(geteuid().as_raw()).path()), 7);
         assert!(!own.why.contains("belongs to user"), "{own:?}");
         assert!(own.why.contains("security module"), "{own:?}");
+    }
+
+    #[test]
+    fn who_has_the_capability_is_not_told_to_get_it() {
+        let folder = machine(0);
+        let own = folder.path().join("proc/self");
+        std::fs::create_dir_all(&own).expect("a folder");
+        std::fs::write(own.join("status"), "CapEff:\t000001ffffffffff\n").expect("a file");
+        let root = Root::at(folder.path());
+        for closed in [closed_maps(&root, 7), closed_processes(&root, &[7]).expect("one"), closed_processes(&root, &[7, 8]).expect("two")] {
+            assert!(closed.why.contains("in spite of its CAP_SYS_PTRACE"), "{closed:?}");
+            assert!(!closed.cure.contains("setcap") && !closed.cure.contains("as root"), "{closed:?}");
+        }
+        assert_eq!(closed_processes(&root, &[]), None);
     }
 
     #[test]

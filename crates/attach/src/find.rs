@@ -113,7 +113,7 @@ pub fn find(root: &Root, wanted: &Wanted, pids: &[u32]) -> Result<Found, FindErr
         let what = words(wanted, pids);
         return Err(FindError::Unmapped { what, beside: unseen(&listing) });
     }
-    notes.extend(not_looked_at(&listing, pids));
+    notes.extend(not_looked_at(root, &listing, pids));
     Ok(Found { targets: Targets { segment, processes }, closed, notes })
 }
 
@@ -278,27 +278,14 @@ fn open(root: &Root, key: Key, pids: &[u32]) -> Vec<Target> {
 fn unseen(listing: &AttachListing) -> String {
     match listing.closed.len() {
         0 => String::new(),
-        1 => " of those that this one may look at (1 is closed to it; as root it sees all)".to_owned(),
-        count => format!(" of those that this one may look at ({count} are closed to it; as root it sees all)"),
+        closed => format!(" of those that this one may look at ({closed} closed to it)"),
     }
 }
 
 /// Where all users were asked for, and some processes could not be looked at.
-fn not_looked_at(listing: &AttachListing, pids: &[u32]) -> Option<AttachNote> {
-    let closed = &listing.closed;
-    if closed.is_empty() || !pids.is_empty() {
-        return None;
-    }
-    let verb = if closed.len() == 1 { "process is" } else { "processes are" };
-    Some(AttachNote {
-        id: "not_permitted".to_owned(),
-        pid: None,
-        text: format!(
-            "{} {verb} closed to this one, without CAP_SYS_PTRACE; one that maps the segment would be missing here",
-            closed.len()
-        ),
-        cure: Some("run as root, or sudo setcap cap_sys_ptrace,cap_perfmon+ep PROGRAM".to_owned()),
-    })
+fn not_looked_at(root: &Root, listing: &AttachListing, pids: &[u32]) -> Option<AttachNote> {
+    let Closed { why, cure } = access::closed_processes(root, &listing.closed).filter(|_| pids.is_empty())?;
+    Some(AttachNote { id: "not_permitted".to_owned(), pid: None, text: why, cure: Some(cure) })
 }
 
 #[cfg(test)]

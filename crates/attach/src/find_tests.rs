@@ -91,12 +91,13 @@ fn pids_alone_find_what_they_share() {
 
 #[test]
 fn processes_that_could_not_be_looked_at_are_noted_unless_pids_were_named() {
-    let (_folder, seen) = listing(&[]);
+    let (folder, seen) = listing(&[]);
+    let root = Root::at(folder.path());
     let seen = AttachListing { closed: vec![1, 2], ..seen };
-    let note = not_looked_at(&seen, &[]).expect("a note");
+    let note = not_looked_at(&root, &seen, &[]).expect("a note");
     assert!(note.text.starts_with("2 processes are closed to this one"), "{note:?}");
-    assert_eq!(not_looked_at(&seen, &[11]), None);
-    assert!(unseen(&seen).contains("2 are closed"));
+    assert_eq!(not_looked_at(&root, &seen, &[11]), None);
+    assert!(unseen(&seen).contains("2 closed to it"));
 }
 
 #[test]

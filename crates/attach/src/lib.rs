@@ -5,10 +5,13 @@
 //! [`watch()`] watches them.
 
 mod access;
+mod candidates;
 mod census;
 mod cost;
 mod counts;
 mod cpu_clock;
+mod decode;
+mod fields;
 mod find;
 pub mod futex;
 mod lookout;
@@ -18,12 +21,20 @@ mod notes;
 mod own_mapping;
 mod perf;
 mod pidfd;
+mod prove;
+mod registers;
+mod sample;
 mod segment;
+pub mod symbols;
 mod target;
+pub mod touch;
+mod verdict;
 mod watch;
+mod words;
 
-pub use access::{Closed, closed_memory};
+pub use access::{Closed, closed_memory, closed_processes};
 pub use census::census;
+pub use fields::Fields;
 pub use find::{FindError, Found, Wanted, find};
 pub use target::{Target, Targets};
 pub use watch::{Phase, WatchOptions, watch};

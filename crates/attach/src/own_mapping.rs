@@ -5,6 +5,7 @@
 use crate::segment::{self, Key};
 use host::Root;
 use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
+use nix::sys::stat::{major, minor};
 use std::fs::File;
 use std::io;
 use std::num::NonZeroUsize;
@@ -23,8 +24,8 @@ pub(crate) fn key_of(path: &Path) -> io::Result<Key> {
     let mapped = File::open(path).ok().and_then(|file| mapped_key(&file));
     Ok(mapped.unwrap_or_else(|| {
         let device = stat.dev();
-        // A number of the kernel's has the minor in its first 20 bits at the most: these macros of glibc's are exact.
-        ((libc::major(device), libc::minor(device)), stat.ino())
+        let number = |part: u64| u32::try_from(part).unwrap_or(u32::MAX);
+        ((number(major(device)), number(minor(device))), stat.ino())
     }))
 }
 

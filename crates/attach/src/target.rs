@@ -71,7 +71,13 @@ pub(crate) enum Looked {
 /// Opens process `pid`, then reads where it maps the segment of `key`, then looks whether it still lives: so what was read
 /// is that process's.
 pub(crate) fn look(root: &Root, pid: u32, key: Key) -> Looked {
-    let Ok(pidfd) = pidfd::open(pid) else { return Looked::Gone };
+    match pidfd::open(pid) {
+        Ok(pidfd) => look_through(root, pid, pidfd, key),
+        Err(_) => Looked::Gone,
+    }
+}
+
+fn look_through(root: &Root, pid: u32, pidfd: OwnedFd, key: Key) -> Looked {
     let looked = match host::mappings(root, pid) {
         Ok(seen) => {
             let (mappings, address_bits) = (of_segment(&seen, key), seen.address_bits.unwrap_or(u64::BITS));
@@ -101,7 +107,7 @@ pub(crate) fn mapping(of: &SharedMapping) -> SegmentMapping {
 
 #[cfg(test)]
 mod tests {
-    use super::{Looked, Target, look};
+    use super::{Looked, Target, look, look_through};
     use crate::pidfd;
     use host::Root;
     use record::SegmentMapping;
@@ -122,6 +128,22 @@ mod tests {
         assert_eq!(target.addresses(0x1040).collect::<Vec<_>>(), [0x10_1040, 0x20_0040]);
         assert_eq!(target.addresses(0x2fff).collect::<Vec<_>>(), [0x20_1fff]);
         assert_eq!(target.addresses(0x3000).count(), 0);
+    }
+
+    #[test]
+    fn a_number_that_another_process_got_meanwhile_is_not_taken_for_the_first() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut first = std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().expect("cat");
+        let (pid, pidfd) = (first.id(), pidfd::open(first.id()).expect("it lives"));
+        let process = folder.path().join(format!("proc/{pid}"));
+        std::fs::create_dir_all(&process).expect("a folder");
+        std::fs::write(process.join("maps"), "1000-2000 rw-s 00000000 00:1b 42 /dev/shm/ring\n").expect("a file");
+        let (root, key) = (Root::at(folder.path()), ((0, 0x1b), 42));
+        assert!(matches!(look(&root, pid, key), Looked::Maps(..)), "as long as it lives");
+        drop(first.stdin.take());
+        first.wait().expect("its end");
+        // The number is free now; what its folder says is of whoever has it.
+        assert!(matches!(look_through(&root, pid, pidfd, key), Looked::Gone));
     }
 
     #[test]

@@ -69,8 +69,8 @@ pub use mappings::{Mappings, SharedMapping, mappings};
 pub use others::{may_move, may_signal};
 pub use pmu::{Format, Pmu, Word, core_pmu, core_pmus, is_core_pmu, pmu, pmu_names};
 pub use processes::{
-    Ownership, command_of, executable_of, is_thread_of, ownership, pid_inside, process_numbers, ptrace_scope,
-    thread_numbers,
+    Ownership, command_of, executable_of, is_thread_of, may_look_at_all, ownership, pid_inside, process_numbers,
+    ptrace_scope, thread_numbers,
 };
 pub use quiet_cpus::{QuietCpus, quiet_cpus};
 pub use quota::{CpuQuota, cpu_quota};

@@ -68,6 +68,17 @@ pub fn ownership(root: &Root, pid: u32) -> Option<Ownership> {
     Some(Ownership { user, dumpable: shown == user })
 }
 
+/// CAP_SYS_PTRACE of capabilities(7).
+const CAP_SYS_PTRACE: u64 = 1 << 19;
+
+/// Whether this process holds CAP_SYS_PTRACE, and so may look at every process of its user namespace; false where that is
+/// not to be seen.
+pub fn may_look_at_all(root: &Root) -> bool {
+    let status = root.text("proc/self/status").unwrap_or_default();
+    let effective = row(&status, "CapEff").and_then(|hex| u64::from_str_radix(hex, 16).ok()).unwrap_or(0);
+    effective & CAP_SYS_PTRACE != 0
+}
+
 /// `kernel.yama.ptrace_scope`: from 1 on a user's own processes are closed to each other's memory; `None` where the kernel
 /// has no Yama.
 ///
@@ -79,7 +90,7 @@ pub fn ptrace_scope(root: &Root) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
-    use super::{command_of, is_thread_of, ownership, pid_inside, process_numbers, thread_numbers};
+    use super::{command_of, is_thread_of, may_look_at_all, ownership, pid_inside, process_numbers, thread_numbers};
     use crate::fixture::Fixture;
     use crate::root::Root;
 
@@ -101,6 +112,13 @@ mod tests {
     fn the_number_inside_is_the_last_where_there_are_several() {
         let of = |row: &str| pid_inside(&Fixture::new().file("proc/7/status", &format!("{row}\n")).root(), 7);
         assert_eq!((of("NSpid:\t7\t1"), of("NSpid:\t7\t40\t3"), of("NSpid:\t7"), of("Name:\tx")), (Some(1), Some(3), None, None));
+    }
+
+    #[test]
+    fn the_capability_is_one_bit_of_them() {
+        let with = |set: &str| may_look_at_all(&Fixture::new().file("proc/self/status", &format!("CapEff:\t{set}\n")).root());
+        assert!(with("0000000000080000") && with("000001ffffffffff"));
+        assert!(!with("0000000000000000") && !with("000001fffff7ffff") && !may_look_at_all(&Fixture::new().root()));
     }
 
     #[test]

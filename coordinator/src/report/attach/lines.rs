@@ -1,0 +1,111 @@
+//! The lines that somebody was seen to touch: what the accesses to each amount to, and who makes them where.
+
+use super::{hex, rate, who, whom};
+use crate::report::figures::{Figure, count, percent, plural};
+use crate::report::page::Page;
+use crate::report::style::Tone;
+use plan::CACHE_LINE_BYTES;
+use record::{Attach, LineVerdict, TouchedLine, TouchedWord, TouchingInstruction};
+
+/// Lines shown one by one; the rest is in the JSON.
+const MOST_LINES: usize = 12;
+/// Instructions shown of one word.
+const MOST_INSTRUCTIONS: usize = 4;
+
+/// The answer, before anything else: what the dearest line is.
+pub(super) fn headline(page: &mut Page, seen: &Attach) {
+    let Some(line) = seen.lines.iter().find(|line| tone(line.verdict) != Tone::Good) else { return };
+    let (tone, word) = (tone(line.verdict), word(line.verdict));
+    page.verdict(tone, word, &format!("line at offset {}{}", hex(line.offset), gain(line)));
+}
+
+pub(super) fn write(page: &mut Page, seen: &Attach) {
+    if seen.lines.is_empty() {
+        return;
+    }
+    page.heading("Lines that were touched, the dearest first");
+    seen.lines.iter().take(MOST_LINES).for_each(|line| one(page, seen, line));
+    if let Some(more) = seen.lines.len().checked_sub(MOST_LINES).filter(|more| *more > 0) {
+        page.legend(&format!("{} more in --json", plural(more as u64, "line")));
+    }
+}
+
+fn one(page: &mut Page, seen: &Attach, line: &TouchedLine) {
+    let place = format!("line {} at offset {}", count(line.offset / CACHE_LINE_BYTES), hex(line.offset));
+    let accesses = line.accesses_per_second.map_or_else(
+        || ", sampled and not proved".to_owned(),
+        |per_second| format!(", {} accesses a second", rate(per_second)),
+    );
+    page.verdict(tone(line.verdict), word(line.verdict), &format!("{place}{accesses}{}", gain(line)));
+    page.item(2, "", meaning(line.verdict));
+    line.words.iter().for_each(|word| touched(page, seen, word));
+}
+
+fn touched(page: &mut Page, seen: &Attach, word: &TouchedWord) {
+    let named = word.field.as_ref().map_or_else(String::new, |field| format!(" `{field}`"));
+    let mut users = Vec::new();
+    if !word.writers.is_empty() {
+        users.push(format!("written by {}", whom(seen, &word.writers)));
+    }
+    let readers: Vec<u32> = word.readers.iter().copied().filter(|pid| !word.writers.contains(pid)).collect();
+    if !readers.is_empty() {
+        users.push(format!("read by {}", whom(seen, &readers)));
+    }
+    let proof = if word.proved { "" } else { " (from samples, not proved)" };
+    page.item(2, "- ", &format!("{}{named}, {}: {}{proof}", hex(word.offset), plural(u64::from(word.bytes), "byte"), users.join("; ")));
+    word.instructions.iter().take(MOST_INSTRUCTIONS).for_each(|at| page.item(4, "", &instruction(seen, at)));
+}
+
+fn instruction(seen: &Attach, at: &TouchingInstruction) -> String {
+    let text = at.text.as_deref().unwrap_or("an instruction that cannot be read");
+    let symbol = at.symbol.clone().unwrap_or_else(|| hex(at.address));
+    let source = at.source.as_ref().map_or_else(String::new, |(file, line)| format!(" ({file}:{line})"));
+    format!("{}: {text} in {symbol}{source}", who(seen, at.pid))
+}
+
+/// What a cure could give back, where that is known.
+fn gain(line: &TouchedLine) -> String {
+    let penalty = line.penalty_ns.as_ref().map_or_else(String::new, |penalty| {
+        format!(", each {}\u{a0}ns dearer than alone", Figure::new(penalty).line())
+    });
+    let back = line.recoverable.map_or_else(String::new, |(low, high)| {
+        format!("; a cure could give back {} to {} of its users' time", percent(low), percent(high))
+    });
+    format!("{penalty}{back}")
+}
+
+fn word(verdict: LineVerdict) -> &'static str {
+    match verdict {
+        LineVerdict::FalseSharing => "false sharing",
+        LineVerdict::TrueSharing => "true sharing",
+        LineVerdict::LockWord => "lock word",
+        LineVerdict::ReadMostly => "read-mostly",
+        LineVerdict::Private => "private",
+    }
+}
+
+fn tone(verdict: LineVerdict) -> Tone {
+    match verdict {
+        LineVerdict::FalseSharing => Tone::Bad,
+        LineVerdict::TrueSharing | LineVerdict::LockWord => Tone::Caution,
+        LineVerdict::ReadMostly | LineVerdict::Private => Tone::Good,
+    }
+}
+
+fn meaning(verdict: LineVerdict) -> &'static str {
+    match verdict {
+        LineVerdict::FalseSharing => {
+            "Different words of one line: nobody shares data, and yet each write takes the line away from the others. \
+             Words on lines of their own cost memory and nothing else."
+        }
+        LineVerdict::TrueSharing => {
+            "One word that several use and somebody writes: the line moves because the data is shared. Padding changes \
+             nothing; fewer accesses do, such as a part for each process that is added up when read."
+        }
+        LineVerdict::LockWord => {
+            "A lock: who waits shows below. Shorter critical sections, or fewer of them, and nothing else on its line."
+        }
+        LineVerdict::ReadMostly => "Several read it and nobody was seen to write: each keeps a copy, and that is cheap.",
+        LineVerdict::Private => "One process alone was seen to use it.",
+    }
+}
