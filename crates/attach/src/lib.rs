@@ -13,6 +13,7 @@ mod cpu_clock;
 mod decode;
 mod fields;
 mod find;
+pub mod futex;
 mod lookout;
 mod maps;
 mod memory;

@@ -255,8 +255,10 @@ pub struct WatchedLock {
     pub waits: u64,
     /// Of these, the ones that the kernel refused at once because the word had changed.
     pub refused: u64,
-    /// Waits that had not ended when watching did.
+    /// Waits that had not ended when watching did, those begun before it included.
     pub unended: u64,
+    /// Waits that had begun before watching did: how long they were is not known, so `waits` and `wait_ns` are without them.
+    pub begun_before: u64,
     /// How long the waits in the kernel were, nanoseconds.
     pub wait_ns: WaitTimes,
     /// Pids that waited, with how many waits and how many nanoseconds in all; the most first.

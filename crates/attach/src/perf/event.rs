@@ -38,6 +38,8 @@ pub(crate) enum Source {
     CpuClock,
     /// Nothing: an owner for a ring that other events write to.
     Nothing,
+    /// Nothing itself; a record where the thread begins another, ends, or executes another program.
+    Life,
     /// A software event by its number (`PERF_COUNT_SW_…`).
     Software(u64),
     /// A tracepoint by the number that tracefs has for it.
@@ -110,6 +112,14 @@ impl Event {
         match order.source {
             Source::CpuClock => (raw.type_, raw.config) = (SOFTWARE, CPU_CLOCK),
             Source::Nothing => (raw.type_, raw.config) = (SOFTWARE, DUMMY),
+            Source::Life => {
+                (raw.type_, raw.config) = (SOFTWARE, DUMMY);
+                raw.set_task(1);
+                raw.set_comm(1);
+                raw.set_comm_exec(1);
+                // Else the record of an execution has no time.
+                raw.set_sample_id_all(1);
+            }
             Source::Software(number) => (raw.type_, raw.config) = (SOFTWARE, number),
             Source::Tracepoint(number) => (raw.type_, raw.config) = (TRACEPOINT, number),
             Source::Breakpoint { address, bytes, access } => {

@@ -1,0 +1,271 @@
+//! Who waits for whom, seen from outside on programs in C, each of which has the segment at an address of its own.
+
+mod bpftrace;
+mod processes;
+
+use attach::futex::{Waits, watch};
+use attach::{Targets, Wanted, find};
+use host::Root;
+use processes::{Bench, Process, skip, sleeps_in_futex};
+use record::WatchedLock;
+use std::process::Command;
+
+/// Where the program has its mutex, its lock of one word, and a word beside that.
+const MUTEX: u64 = 192;
+const WORD: u64 = 320;
+const OTHER: u64 = 324;
+
+fn targets(bench: &Bench) -> Targets {
+    find(&Root::system(), &Wanted::File(bench.segment()), &[]).unwrap().targets
+}
+
+/// What is seen until `is_over`, which is told how often it was asked before, at first with everything watched; `None` where
+/// nothing can be seen here.
+fn seen(bench: &Bench, mut is_over: impl FnMut(u32) -> bool) -> Option<Waits> {
+    let mut looks = 0;
+    let waits = watch(&Root::system(), &targets(bench), || {
+        looks += 1;
+        is_over(looks - 1)
+    });
+    if let Some(note) = waits.notes.iter().find(|note| note.id == "no_tracefs" || note.id == "not_permitted") {
+        skip(&note.text);
+        return None;
+    }
+    assert!(waits.notes.is_empty(), "{:?}", waits.notes);
+    Some(waits)
+}
+
+fn lock(waits: &Waits, offset: u64) -> &WatchedLock {
+    waits.locks.iter().find(|lock| lock.offset == offset).unwrap_or_else(|| panic!("no lock at {offset}: {waits:?}"))
+}
+
+fn kinds(lock: &WatchedLock) -> Vec<&str> {
+    lock.findings.iter().map(|finding| finding.kind.as_str()).collect()
+}
+
+fn pids(processes: &[Process]) -> Vec<u32> {
+    processes.iter().map(Process::pid).collect()
+}
+
+/// Processes that take the lock so often, told to begin when all is watched, seen until all are done.
+fn rounds(bench: &Bench, each: &[[&str; 5]]) -> Option<(Waits, Vec<u32>)> {
+    let mut processes: Vec<Process> = each.iter().map(|words| bench.start(&[&["rounds"], &words[..]].concat())).collect();
+    processes.iter().for_each(|one| assert_eq!(one.line(), "ready"));
+    let pids = pids(&processes);
+    let mut done = vec![false; processes.len()];
+    let waits = seen(bench, |look| {
+        for (done, one) in done.iter_mut().zip(&mut processes) {
+            if look == 0 {
+                one.tell();
+            }
+            *done = *done || one.has_said("done");
+        }
+        done.iter().all(|done| *done)
+    })?;
+    Some((waits, pids))
+}
+
+#[test]
+fn one_slow_holder_is_told_from_those_who_wait_for_it() {
+    for (kind, word, offset) in [("plain", "mutex", MUTEX), ("robust", "mutex", MUTEX), ("plain", "word", WORD)] {
+        let bench = Bench::new(kind);
+        let slow = ["20000", "1000", "25", "1", word];
+        let quick = ["0", "500", "150", "1", word];
+        let Some((waits, pids)) = rounds(&bench, &[slow, quick, quick]) else { return };
+        let seen = lock(&waits, offset);
+        assert_eq!(kinds(seen), ["long_hold"], "{seen:?}");
+        assert!(seen.findings[0].text.contains(&format!("of process {} ", pids[0])), "{seen:?}");
+        assert!(seen.waits > 20 && seen.unended == 0 && seen.lost == 0, "{seen:?}");
+        // Nobody waits less than there is to wait, and one hold is of 20 ms.
+        assert!(seen.wait_ns.max >= 10_000_000, "{seen:?}");
+        assert_eq!(seen.waiters.iter().map(|one| one.calls).sum::<u64>(), seen.waits);
+        assert!(seen.waiters[..2].iter().all(|one| pids[1..].contains(&one.pid)), "{seen:?}");
+        assert!(seen.wakers.iter().any(|one| one.pid == pids[0] && one.amount > 0), "{seen:?}");
+        assert!(waits.cost.events >= 2 * seen.waits && waits.cost.stolen_ns > 0, "{:?}", waits.cost);
+    }
+}
+
+#[test]
+fn sleepers_for_a_lock_that_is_hardly_held_are_a_convoy() {
+    // The kernel hands this one to the waiter that slept longest, who has to be woken first.
+    let bench = Bench::new("pi");
+    let mut processes: Vec<Process> =
+        (0..4).map(|_| bench.start(&["rounds", "0", "0", "1000000000", "1", "mutex"])).collect();
+    let pids = pids(&processes);
+    let Some(waits) = seen(&bench, |look| {
+        if look == 0 {
+            processes.iter_mut().for_each(Process::tell);
+        }
+        look > 200
+    }) else {
+        return;
+    };
+    let seen = lock(&waits, MUTEX);
+    assert_eq!(kinds(seen), ["convoy"], "{seen:?}");
+    assert!(seen.waiters.iter().all(|one| pids.contains(&one.pid)), "{seen:?}");
+}
+
+#[test]
+fn a_robust_mutex_whose_owner_is_killed_while_others_wait() {
+    let bench = Bench::new("robust");
+    let mut owner = bench.start(&["own"]);
+    assert_eq!(owner.line(), "taken");
+    let waiter = bench.start(&["own"]);
+    let (owner_pid, waiter_pid) = (owner.pid(), waiter.pid());
+    while !sleeps_in_futex(waiter_pid) {
+        std::thread::yield_now();
+    }
+    let Some(waits) = seen(&bench, |look| {
+        if look == 10 {
+            owner.kill();
+        }
+        waiter.has_said("taken over")
+    }) else {
+        return;
+    };
+    let lock = lock(&waits, MUTEX);
+    assert_eq!(kinds(lock), ["owner_died"], "{lock:?}");
+    assert!(lock.findings[0].text.contains(&format!("process {owner_pid} ended")), "{lock:?}");
+    assert_eq!((lock.begun_before, lock.waits, lock.unended), (1, 0, 0), "{lock:?}");
+    assert_eq!(lock.owner_pid, Some(waiter_pid));
+}
+
+#[test]
+fn a_plain_mutex_whose_owner_was_killed_keeps_everybody_waiting() {
+    let bench = Bench::new("plain");
+    let mut owner = bench.start(&["own"]);
+    assert_eq!(owner.line(), "taken");
+    let waiters = [bench.start(&["own"]), bench.start(&["own"])];
+    while !waiters.iter().all(|one| sleeps_in_futex(one.pid())) {
+        std::thread::yield_now();
+    }
+    owner.kill();
+    let Some(waits) = seen(&bench, |look| look > 10) else { return };
+    let lock = lock(&waits, MUTEX);
+    assert_eq!(kinds(lock), ["owner_died"], "{lock:?}");
+    assert!(lock.findings[0].text.contains("2 threads wait for it, and none will get it"), "{lock:?}");
+    assert_eq!((lock.begun_before, lock.waits, lock.unended), (2, 0, 2), "{lock:?}");
+}
+
+#[test]
+fn the_owner_is_named_while_it_holds_whatever_the_kind() {
+    for kind in ["plain", "robust", "pi"] {
+        let bench = Bench::new(kind);
+        let owner = bench.start(&["own"]);
+        assert_eq!(owner.line(), "taken");
+        let waiter = bench.start(&["own"]);
+        while !sleeps_in_futex(waiter.pid()) {
+            std::thread::yield_now();
+        }
+        let Some(waits) = seen(&bench, |look| look > 5) else { return };
+        let lock = lock(&waits, MUTEX);
+        assert_eq!((lock.owner_pid, lock.unended, lock.begun_before), (Some(owner.pid()), 1, 1), "{kind}: {lock:?}");
+    }
+}
+
+#[test]
+fn a_child_that_is_born_meanwhile_is_watched_too() {
+    let bench = Bench::new("plain");
+    let mut owner = bench.start(&["own"]);
+    assert_eq!(owner.line(), "taken");
+    let mut parent = bench.start(&["fork"]);
+    assert_eq!(parent.line(), "ready");
+    let mut child = None;
+    let Some(waits) = seen(&bench, |_| {
+        let Some(pid) = child else {
+            parent.tell();
+            child = parent.line().parse().ok();
+            return false;
+        };
+        if sleeps_in_futex(pid) {
+            owner.tell();
+        }
+        parent.has_said("done")
+    }) else {
+        return;
+    };
+    let child = child.unwrap();
+    let lock = lock(&waits, MUTEX);
+    assert_eq!((lock.waits, lock.waiters.first().map(|one| one.pid)), (1, Some(child)), "{lock:?}");
+    assert_eq!(lock.wakers.first().map(|one| (one.pid, one.calls, one.amount)), Some((owner.pid(), 1, 1)), "{lock:?}");
+    let _ = Command::new("kill").args(["-9", &child.to_string()]).status();
+}
+
+#[test]
+fn who_waits_at_several_words_at_once_waits_at_each() {
+    let bench = Bench::new("plain");
+    let (mut waiter, mut waker) = (bench.start(&["any"]), bench.start(&["wake"]));
+    assert_eq!([waiter.line(), waker.line()], ["ready", "ready"]);
+    let Some(waits) = seen(&bench, |look| {
+        match look {
+            0 => waiter.tell(),
+            20 => waker.tell(),
+            _ => {}
+        }
+        waiter.has_said("done")
+    }) else {
+        return;
+    };
+    let ends = [WORD, OTHER].map(|offset| lock(&waits, offset)).map(|lock| (lock.waits, lock.waiters[0].pid));
+    assert_eq!(ends, [(1, waiter.pid()); 2], "{waits:?}");
+    assert_eq!(lock(&waits, OTHER).wakers[0].pid, waker.pid());
+    assert!(lock(&waits, WORD).wakers.is_empty());
+}
+
+#[test]
+fn a_mutex_that_was_made_for_one_process_is_a_finding_where_two_use_it() {
+    let bench = Bench::new("private");
+    let mut owner = bench.start(&["own"]);
+    assert_eq!(owner.line(), "taken");
+    let waiter = bench.start(&["own"]);
+    while !sleeps_in_futex(waiter.pid()) {
+        std::thread::yield_now();
+    }
+    let Some(waits) = seen(&bench, |look| {
+        if look == 0 {
+            owner.tell();
+        }
+        owner.has_said("done")
+    }) else {
+        return;
+    };
+    let lock = lock(&waits, MUTEX);
+    assert_eq!(kinds(lock), ["private_futex"], "{lock:?}");
+    assert!(lock.findings[0].text.contains(&format!("process {} ", waiter.pid())), "{lock:?}");
+    assert_eq!((lock.unended, lock.wakers[0].amount), (1, 0), "{lock:?}");
+}
+
+#[test]
+fn a_machine_without_tracefs_is_told_with_its_cure() {
+    let bench = Bench::new("plain");
+    let _user = bench.start(&["own"]);
+    assert_eq!(_user.line(), "taken");
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(folder.path().join("sys/kernel/tracing")).unwrap();
+    let waits = watch(&Root::at(folder.path()), &targets(&bench), || panic!("there is nothing to wait for"));
+    assert_eq!(waits.notes.iter().map(|note| note.id.as_str()).collect::<Vec<_>>(), ["no_tracefs"]);
+    assert!(waits.notes[0].cure.as_ref().unwrap().contains("mount -t tracefs"), "{:?}", waits.notes);
+    assert!(waits.locks.is_empty());
+}
+
+/// As many waits, and as long ones, as a tracer counts that stands at the same calls.
+#[test]
+fn bpftrace_counts_the_same_waits() {
+    let bench = Bench::new("plain");
+    let mut pinger = bench.start(&["ping"]);
+    let tracer = match bpftrace::Tracer::attach(&bench.name) {
+        Ok(tracer) => tracer,
+        Err(why) => return skip(&format!("bpftrace cannot be attached here: {why}")),
+    };
+    pinger.kill();
+    let (slow, quick) = (["2000", "300", "150", "2", "mutex"], ["200", "300", "300", "2", "mutex"]);
+    let Some((waits, _)) = rounds(&bench, &[slow, quick, quick]) else { return };
+    let peer = tracer.detach();
+    let seen = lock(&waits, MUTEX);
+    assert_eq!((seen.waits, seen.refused), (peer.waits, peer.refused), "{seen:?}");
+    assert_eq!(seen.wakers.iter().map(|one| one.calls).sum::<u64>(), peer.wakes);
+    for (quantile, own) in [(0.5, seen.wait_ns.p50), (0.99, seen.wait_ns.p99)] {
+        let theirs = peer.quantile_ns(quantile);
+        assert!((own as f64 / theirs - 1.0).abs() <= 0.1, "{quantile}: {own} ns against bpftrace's {theirs}");
+    }
+}
