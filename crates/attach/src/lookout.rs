@@ -151,7 +151,7 @@ impl<'a> Lookout<'a> {
     fn add(&self, seen: &mut Seen, target: Target, image: BTreeMap<String, u64>, joined: Option<Instant>) {
         let pid = target.pid;
         let counts = ProcessCounts::open(self.root, self.chosen, &target);
-        seen.notes.extend(self.notes_on(pid, &counts));
+        seen.notes.extend(self.note_on(pid, &counts));
         let mut one = Watched {
             image,
             command: host::command_of(self.root, pid).unwrap_or_default(),
@@ -183,25 +183,16 @@ impl<'a> Lookout<'a> {
         }
     }
 
-    fn notes_on(&self, pid: u32, counts: &ProcessCounts) -> Vec<AttachNote> {
-        let mut notes = Vec::new();
-        if let Some(closed) = access::closed_memory(self.root, pid) {
-            let text = format!("{}; its words cannot be read", closed.why);
-            notes.push(AttachNote { id: "not_permitted".to_owned(), pid: Some(pid), text, cure: Some(closed.cure) });
-        }
-        if counts.unclear > 0 {
-            notes.push(AttachNote {
-                id: "threads_born".to_owned(),
-                pid: Some(pid),
-                text: format!(
-                    "{} began {} thread(s) while its counters were being opened, which may be missing from its counts",
-                    access::named(self.root, pid),
-                    counts.unclear
-                ),
-                cure: Some("watch again".to_owned()),
-            });
-        }
-        notes
+    fn note_on(&self, pid: u32, counts: &ProcessCounts) -> Option<AttachNote> {
+        let text = || {
+            format!(
+                "{} began {} thread(s) while its counters were being opened, which may be missing from its counts",
+                access::named(self.root, pid),
+                counts.unclear
+            )
+        };
+        let cure = Some("watch again".to_owned());
+        (counts.unclear > 0).then(|| AttachNote { id: "threads_born".to_owned(), pid: Some(pid), text: text(), cure })
     }
 
     /// Marks that phase `phase` begins.
