@@ -15,7 +15,7 @@ pub(crate) use calibrate::{Costs, calibrate};
 pub(crate) use round::Stint;
 pub(crate) use touches::{Books, Touch, TouchKey};
 
-use crate::candidates::Candidates;
+use crate::candidates::{Candidates, line_of};
 use crate::maps;
 use crate::notes::Notes;
 use crate::perf::Access;
@@ -36,8 +36,8 @@ const ARMED_LEAST: Duration = Duration::from_millis(4);
 const ARMED_MOST: Duration = Duration::from_millis(25);
 /// Rounds that a line needs: two for its eight words, and as many for writes.
 const ROUNDS_OF_LINE: u32 = 4;
-/// Times that lines in use are gone over while there is time: what is rare is seen in some.
-const PASSES: u32 = 3;
+/// How often lines in use are gone over again at the end, while there is time: what is rare is seen once.
+const MORE_PASSES: u32 = 2;
 /// Between two looks at whether a process still maps the segment.
 const CHECK_EVERY: Duration = Duration::from_millis(100);
 
@@ -124,29 +124,31 @@ impl<'a> Prover<'a> {
         let ranked = self.candidates.ranked();
         let rounds = u32::try_from(ranked.len()).unwrap_or(u32::MAX).saturating_mul(ROUNDS_OF_LINE).max(1);
         let armed = (self.setting.limits.time / 2 / rounds).clamp(ARMED_LEAST, ARMED_MOST);
-        for (done, line) in ranked.iter().enumerate() {
+        let done = self.each(&ranked, armed);
+        self.proof.left_out = (ranked.len() - done) as u64;
+        self.each(&self.used(), armed);
+        let rest: Vec<u64> = small.iter().filter(|line| !ranked.contains(line)).copied().collect();
+        self.each(&rest, ARMED_LEAST);
+        for _ in 0..MORE_PASSES {
+            self.each(&self.used(), armed);
+        }
+    }
+
+    /// Lines that somebody was seen to use.
+    fn used(&self) -> Vec<u64> {
+        let lines: BTreeSet<u64> = self.proof.touches.keys().map(|key| line_of(key.offset)).collect();
+        lines.into_iter().collect()
+    }
+
+    /// Watches the lines, as many as there is time for: how many.
+    fn each(&mut self, lines: &[u64], armed: Duration) -> usize {
+        for (done, line) in lines.iter().enumerate() {
             if self.is_over() {
-                self.proof.left_out = (ranked.len() - done) as u64;
-                return;
+                return done;
             }
             self.line(*line, armed);
         }
-        for line in small.iter().filter(|line| !ranked.contains(line)) {
-            if self.is_over() {
-                return;
-            }
-            self.line(*line, ARMED_LEAST);
-        }
-        for _ in 1..PASSES {
-            let used: BTreeSet<u64> =
-                self.proof.touches.keys().map(|key| crate::candidates::line_of(key.offset)).collect();
-            for line in used {
-                if self.is_over() {
-                    return;
-                }
-                self.line(line, armed);
-            }
-        }
+        lines.len()
     }
 
     fn is_over(&self) -> bool {
@@ -156,11 +158,13 @@ impl<'a> Prover<'a> {
     /// All words of a line in all processes.
     fn line(&mut self, line: u64, armed: Duration) {
         self.check();
-        self.look(line);
         let words: Vec<u64> = (0..CACHE_LINE_BYTES / WORD_BYTES).map(|word| line + word * WORD_BYTES).collect();
         self.words(&words, Access::ReadWrite, armed, |_, _, _| true);
         let touched = self.books.read_alone(&self.proof.touches, line);
         self.words(&words, Access::Write, armed, |_, pid, word| touched.contains(&(pid, word)));
+        if self.proof.touches.range(TouchKey::first_of(line)..TouchKey::first_of(line + CACHE_LINE_BYTES)).next().is_some() {
+            self.look(line);
+        }
         for target in self.living() {
             if target.addresses(line).next().is_some() && self.crew.can_watch(target.pid) {
                 self.proof.watched.insert((line, target.pid));

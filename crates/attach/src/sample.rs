@@ -40,14 +40,13 @@ pub(crate) struct Moments {
 }
 
 impl Moments {
-    /// How many samples each thread has, and on which CPU most of them were.
-    pub(crate) fn cpus(&self) -> BTreeMap<(u32, u32), u32> {
-        let mut counts: BTreeMap<(u32, u32), BTreeMap<u32, u32>> = BTreeMap::new();
+    /// On which CPUs each thread was seen.
+    pub(crate) fn cpus(&self) -> BTreeMap<(u32, u32), BTreeSet<u32>> {
+        let mut cpus: BTreeMap<(u32, u32), BTreeSet<u32>> = BTreeMap::new();
         for moment in &self.list {
-            *counts.entry((moment.pid, moment.tid)).or_default().entry(moment.cpu).or_default() += 1;
+            cpus.entry((moment.pid, moment.tid)).or_default().insert(moment.cpu);
         }
-        let most = |by_cpu: BTreeMap<u32, u32>| by_cpu.into_iter().max_by_key(|(_, count)| *count).map(|(cpu, _)| cpu);
-        counts.into_iter().filter_map(|(thread, by_cpu)| Some((thread, most(by_cpu)?))).collect()
+        cpus
     }
 }
 

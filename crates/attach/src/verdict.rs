@@ -7,7 +7,7 @@ use record::{Interval, LineVerdict};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Who does less than this part of what the busiest user of the line does changes nothing about it: a monitor that looks
-/// at counters once a second does not make them shared.
+/// at counters once a second does not make them shared. Of whom only a lower bound is known nothing is said so.
 const NEGLIGIBLE: f64 = 0.001;
 
 /// What the words' users amount to.
@@ -19,8 +19,10 @@ pub(crate) fn verdict(words: &[Word]) -> LineVerdict {
     if words.iter().any(|word| is_lock(word, &users)) {
         return LineVerdict::LockWord;
     }
+    let most = most(words);
     let of = |word: &Word, does: fn(&Touch) -> bool| -> BTreeSet<User> {
-        word.users(does).into_iter().filter(|user| users.contains(user) && is_busy(word.rate_of(*user), words)).collect()
+        let counts = |user: &User| users.contains(user) && counts(std::slice::from_ref(word), *user, most);
+        word.users(does).into_iter().filter(counts).collect()
     };
     let written: Vec<&Word> = words.iter().filter(|word| !of(word, |touch| touch.writes).is_empty()).collect();
     if written.is_empty() {
@@ -34,14 +36,27 @@ pub(crate) fn verdict(words: &[Word]) -> LineVerdict {
 
 /// Threads whose accesses count beside those of the busiest.
 fn busy_users(words: &[Word]) -> BTreeSet<User> {
-    let users: BTreeSet<User> = words.iter().flat_map(|word| word.users(|_| true)).collect();
-    users.into_iter().filter(|user| is_busy(rate_on(words, *user), words)).collect()
+    let most = most(words);
+    users(words).into_iter().filter(|user| counts(words, *user, most)).collect()
 }
 
-fn is_busy(rate: f64, words: &[Word]) -> bool {
-    let users: BTreeSet<User> = words.iter().flat_map(|word| word.users(|_| true)).collect();
-    let most = users.iter().map(|user| rate_on(words, *user)).fold(0.0, f64::max);
-    rate >= most * NEGLIGIBLE
+fn users(words: &[Word]) -> BTreeSet<User> {
+    words.iter().flat_map(|word| word.users(|_| true)).collect()
+}
+
+/// What the busiest user does to the line.
+fn most(words: &[Word]) -> f64 {
+    users(words).into_iter().map(|user| rate_on(words, user)).fold(0.0, f64::max)
+}
+
+/// Whether what a user does to the words counts beside `most`.
+fn counts(words: &[Word], user: User, most: f64) -> bool {
+    rate_on(words, user) >= most * NEGLIGIBLE || is_at_least(words, user)
+}
+
+/// Whether a lower bound is all that is known of how much a user does.
+fn is_at_least(words: &[Word], user: User) -> bool {
+    words.iter().flat_map(|word| &word.uses).any(|one| one.user == user && one.at_least)
 }
 
 /// Accesses of a user to the line a second.
@@ -74,12 +89,12 @@ pub(crate) struct Burden {
     pub(crate) recoverable: Option<(f64, f64)>,
 }
 
-/// `cpus`: where each user was seen most; `shares`: what part of its samples lies in loops that reach the line; `penalty`:
+/// `cpus`: where each user was seen; `shares`: what part of its samples lies in loops that reach the line; `penalty`:
 /// what an access costs more, for two CPUs.
 pub(crate) fn burden(
     words: &[Word],
     verdict: LineVerdict,
-    cpus: &BTreeMap<User, u32>,
+    cpus: &BTreeMap<User, BTreeSet<u32>>,
     shares: &dyn Fn(User) -> f64,
     penalty: &dyn Fn(u32, u32) -> Option<Interval>,
 ) -> Burden {
@@ -88,15 +103,17 @@ pub(crate) fn burden(
     if matches!(verdict, LineVerdict::Private | LineVerdict::ReadMostly) {
         return Burden { accesses_per_second, penalty_ns: None, recoverable: None };
     }
-    let places: BTreeSet<u32> = users.iter().filter_map(|user| cpus.get(user)).copied().collect();
-    let pairs = places.iter().flat_map(|a| places.range(a + 1..).map(|b| (*a, *b)));
-    let penalty_ns = pairs.filter_map(|(a, b)| penalty(a, b)).max_by(|a, b| a.median.total_cmp(&b.median));
+    let places: Vec<&BTreeSet<u32>> = users.iter().filter_map(|user| cpus.get(user)).collect();
+    let others = |at: usize| places[at + 1..].iter().flat_map(|cpus| cpus.iter());
+    let pairs = places.iter().enumerate().flat_map(|(at, cpus)| cpus.iter().flat_map(move |a| others(at).map(move |b| (*a, *b))));
+    let pairs: BTreeSet<(u32, u32)> = pairs.filter(|(a, b)| a != b).map(|(a, b)| (a.min(b), a.max(b))).collect();
+    let penalties = pairs.into_iter().filter_map(|(a, b)| penalty(a, b));
+    let penalty_ns = penalties.max_by(|a, b| a.median.total_cmp(&b.median));
     let lost = |user: &User, by: Interval| {
         let rate = rate_on(words, *user);
-        let at_least = words.iter().flat_map(|word| &word.uses).any(|one| one.user == *user && one.at_least);
         let most = (rate * by.high * 1e-9).clamp(0.0, 1.0);
         // A lower bound of a rate bounds nothing from above: the time in those loops does.
-        let most = if at_least { most.max(shares(*user).clamp(0.0, 1.0)) } else { most };
+        let most = if is_at_least(words, *user) { most.max(shares(*user).clamp(0.0, 1.0)) } else { most };
         ((rate * by.low * 1e-9).clamp(0.0, 1.0), most)
     };
     let recoverable = penalty_ns.map(|by| {
@@ -116,6 +133,7 @@ mod tests {
     use crate::words::tests::touch;
     use crate::words::{Use, Word};
     use record::{Interval, LineVerdict};
+    use std::collections::{BTreeMap, BTreeSet};
 
     /// Words out of (offset, process, what it does, accesses a second).
     fn line(uses: &[(u64, u32, &str, f64)]) -> Vec<Word> {
@@ -164,7 +182,11 @@ mod tests {
     #[test]
     fn the_cure_gives_back_rate_times_penalty_and_of_true_sharing_perhaps_nothing() {
         let words = line(&[(0, 1, "rw", 10e6), (8, 2, "rw", 5e6)]);
-        let cpus = [((1, 1), 0), ((2, 2), 1)].into();
+        let on = |one: &[u32], other: &[u32]| {
+            let set = |cpus: &[u32]| cpus.iter().copied().collect::<BTreeSet<u32>>();
+            BTreeMap::from([((1, 1), set(one)), ((2, 2), set(other))])
+        };
+        let cpus = on(&[0], &[0, 1]);
         let penalty = |_: u32, _: u32| Some(Interval { median: 20.0, low: 15.0, high: 30.0 });
         let of = |verdict| burden(&words, verdict, &cpus, &|_| 0.9, &penalty);
         let seen = of(LineVerdict::FalseSharing);
@@ -172,7 +194,7 @@ mod tests {
         assert!((low - 0.15).abs() < 1e-9 && (high - 0.3).abs() < 1e-9 && seen.accesses_per_second == 15e6, "{seen:?}");
         assert_eq!(of(LineVerdict::TrueSharing).recoverable.unwrap().0, 0.0);
         assert_eq!(of(LineVerdict::Private).recoverable, None);
-        let alone = [((1, 1), 0), ((2, 2), 0)].into();
-        assert_eq!(burden(&words, LineVerdict::FalseSharing, &alone, &|_| 0.9, &penalty).penalty_ns, None);
+        let one_cpu = on(&[0], &[0]);
+        assert_eq!(burden(&words, LineVerdict::FalseSharing, &one_cpu, &|_| 0.9, &penalty).penalty_ns, None);
     }
 }

@@ -5,9 +5,11 @@ use crate::perf::Access;
 use crate::prove::{Look, Proof, Touch, TouchKey, WORD_BYTES};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Of a trap's time, the part that its own spread hides: accesses closer together than this are not told apart, so that
-/// what is computed from traps is a lower bound there.
+/// Of a trap's time, the part that its own spread hides: accesses are taken to be at least so far apart.
 const UNSEEN_PART: f64 = 0.25;
+/// Accesses that seem closer together than this part of a trap's time may be much closer: what is computed from them is
+/// a lower bound.
+const UNSURE_PART: f64 = 1.0;
 
 /// A thread of a process.
 pub(crate) type User = (u32, u32);
@@ -76,7 +78,7 @@ fn rates(proof: &Proof, trap_ns: f64) -> BTreeMap<(User, u64), (f64, bool)> {
         let sum = sums.entry(((stint.pid, stint.tid), stint.offset)).or_default();
         sum.0 += seen;
         sum.1 += stint.time_ns.max(least);
-        sum.2 |= stint.hits > 1 && stint.time_ns < least;
+        sum.2 |= stint.hits > 1 && stint.time_ns < seen * trap_ns * UNSURE_PART;
     }
     let rate = |(seen, ns, at_least): (f64, f64, bool)| (if ns > 0.0 { seen / ns * 1e9 } else { 0.0 }, at_least);
     sums.into_iter().map(|(key, sum)| (key, rate(sum))).collect()

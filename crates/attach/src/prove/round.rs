@@ -4,7 +4,7 @@ use crate::notes::Notes;
 use crate::perf::{Access, Event, Fields, Order, Record, Ring, Source, Whom};
 use crate::{Target, registers};
 use nix::errno::Errno;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
 /// Data breakpoints that a processor has for a thread: x86 has four, Arm up to sixteen.
@@ -13,6 +13,11 @@ const SLOTS: usize = 4;
 const PAGES: usize = 8;
 /// Between two readings of the rings.
 const READ_EVERY: Duration = Duration::from_millis(2);
+/// A thread that wants to run and has had less of its CPU than this is waited for, but not for ever: machines are busy.
+const RUN_LEAST_NS: u64 = 1_000_000;
+const WAIT_MOST: Duration = Duration::from_millis(150);
+/// `PERF_COUNT_SW_TASK_CLOCK` of `linux/perf_event.h`: nanoseconds that the thread was on a CPU.
+const TASK_CLOCK: u64 = 1;
 
 const PLAIN: Fields = Fields::IDENTIFIER.and(Fields::IP).and(Fields::THREAD).and(Fields::TIME);
 const FIELDS: Fields = if registers::ASKED == 0 { PLAIN } else { PLAIN.and(Fields::REGISTERS) };
@@ -75,7 +80,10 @@ struct Member {
     pid: u32,
     /// Breakpoints that are free.
     room: usize,
+    /// Owns the ring, and counts the thread's CPU time.
     owner: Event,
+    /// That when all was armed.
+    ran_ns: u64,
     ring: Ring,
 }
 
@@ -133,17 +141,20 @@ impl Crew {
         notes: &mut Notes,
     ) -> Seen {
         let armed = self.arm(points, hits, notes);
+        for member in self.members.values_mut() {
+            member.ran_ns = member.owner.count().unwrap_or(0);
+        }
         let by_id: HashMap<u64, usize> = armed.iter().enumerate().map(|(at, one)| (one.event.id(), at)).collect();
         let mut taken: Vec<Vec<Hit>> = vec![Vec::new(); armed.len()];
-        let deadline = Instant::now() + armed_for;
+        let began = Instant::now();
         loop {
-            let left = deadline.saturating_duration_since(Instant::now());
+            std::thread::sleep(READ_EVERY);
             self.read(&armed, &by_id, &mut taken);
             let is_full = |hits_of: &Vec<Hit>| hits_of.len() >= hits as usize;
-            if left.is_zero() || taken.iter().all(is_full) || stop() {
+            let mut is_long_enough = || began.elapsed() >= armed_for + WAIT_MOST || !self.somebody_waits(&armed);
+            if taken.iter().all(is_full) || stop() || began.elapsed() >= armed_for && is_long_enough() {
                 break;
             }
-            std::thread::sleep(left.min(READ_EVERY));
         }
         let ended = Instant::now();
         let times: Vec<(u32, u64)> = taken.iter().flatten().map(|hit| (hit.tid, hit.time_ns)).collect();
@@ -167,6 +178,15 @@ impl Crew {
         });
         let stints = stints.collect();
         Seen { stints, hits: taken.into_iter().flatten().collect() }
+    }
+
+    /// Whether a thread of those wants to run and hardly could.
+    fn somebody_waits(&mut self, armed: &[Armed]) -> bool {
+        let tids: BTreeSet<u32> = armed.iter().map(|one| one.tid).collect();
+        tids.into_iter().filter(|tid| wants_to_run(*tid)).any(|tid| {
+            let Some(member) = self.members.get_mut(&tid) else { return false };
+            member.owner.count().is_ok_and(|ran| ran < member.ran_ns + RUN_LEAST_NS)
+        })
     }
 
     fn arm(&self, points: &[Point], hits: i32, notes: &mut Notes) -> Vec<Armed> {
@@ -208,7 +228,9 @@ impl Crew {
 impl Member {
     /// With how many breakpoints are free, which are tried out and not switched on; and whether some are not.
     fn new(pid: u32, tid: u32, address: u64) -> Result<(Member, bool), Errno> {
-        let owner = Event::open(&Order { source: Source::Nothing, ..order(0, Access::Write) }, Whom::Thread(tid))?;
+        let clock = Order { source: Source::Software(TASK_CLOCK), period: 0, kernel: false, ..order(0, Access::Write) };
+        let mut owner = Event::open(&clock, Whom::Thread(tid))?;
+        owner.enable()?;
         let ring = Ring::map(&owner, PAGES, FIELDS, registers::ASKED)?;
         let mut held = Vec::new();
         let mut full = false;
@@ -222,7 +244,7 @@ impl Member {
                 Err(errno) => return Err(errno),
             }
         }
-        Ok((Member { pid, room: held.len(), owner, ring }, full))
+        Ok((Member { pid, room: held.len(), owner, ran_ns: 0, ring }, full))
     }
 
     fn arm(&self, tid: u32, point: Point, hits: i32) -> Result<Event, Errno> {
@@ -231,6 +253,13 @@ impl Member {
         event.refresh(hits)?;
         Ok(event)
     }
+}
+
+/// Whether a thread is on a CPU or would like to be (state R of proc_pid_stat(5)); threads have such a file as processes do.
+fn wants_to_run(tid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{tid}/stat")).unwrap_or_default();
+    // Its name comes before, in brackets, and may have brackets of its own.
+    stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('R'))
 }
 
 /// With the kernel's own accesses where that is permitted: they trap in any case, and counted they are bounded too.

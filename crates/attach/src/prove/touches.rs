@@ -13,14 +13,21 @@ use std::collections::{BTreeMap, BTreeSet};
 /// What tells touches apart.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct TouchKey {
+    /// Offset of the first byte in the segment; first, so that touches lie in the order of the words.
+    pub(crate) offset: u64,
     pub(crate) pid: u32,
     pub(crate) tid: u32,
-    /// Offset of the first byte in the segment.
-    pub(crate) offset: u64,
     /// Bytes; 0 where it is not known which of the word's.
     pub(crate) bytes: u64,
     /// Address of the instruction, or where that is not known of the one behind it.
     pub(crate) ip: u64,
+}
+
+impl TouchKey {
+    /// Not behind any key of that offset or a later one.
+    pub(super) fn first_of(offset: u64) -> TouchKey {
+        TouchKey { offset, pid: 0, tid: 0, bytes: 0, ip: 0 }
+    }
 }
 
 /// What an instruction of a thread did to a word.
