@@ -67,7 +67,6 @@ pub fn watch(root: &Root, targets: &Targets, mut is_over: impl FnMut() -> bool) 
     watcher.follow(moments);
     let per_event_ns = cost::per_event_ns(root, &tracepoints);
     drop(opened);
-    if std::env::var_os("DBG").is_some() { eprintln!("events {} words {:?} ended {:?}", watcher.stream.events, watcher.follower.words.keys(), watcher.follower.ended); }
     watcher.told(until_ns, per_event_ns, notes)
 }
 

@@ -31,7 +31,8 @@ fn seen(bench: &Bench, mut is_over: impl FnMut(u32) -> bool) -> Option<Waits> {
         skip(&note.text);
         return None;
     }
-    assert!(waits.notes.is_empty(), "{:?}", waits.notes);
+    // A busy machine may not let the watcher run for long enough to take records away as fast as they come.
+    assert!(waits.notes.iter().all(|note| note.id == "events_lost"), "{:?}", waits.notes);
     Some(waits)
 }
 
@@ -96,7 +97,7 @@ fn sleepers_for_a_lock_that_is_hardly_held_are_a_convoy() {
         if look == 0 {
             processes.iter_mut().for_each(Process::tell);
         }
-        look > 200
+        look > 50
     }) else {
         return;
     };
@@ -262,6 +263,7 @@ fn bpftrace_counts_the_same_waits() {
     let Some((waits, _)) = rounds(&bench, &[slow, quick, quick]) else { return };
     let peer = tracer.detach();
     let seen = lock(&waits, MUTEX);
+    assert_eq!(seen.lost, 0, "some 6,000 records fit into the log many times");
     assert_eq!((seen.waits, seen.refused), (peer.waits, peer.refused), "{seen:?}");
     assert_eq!(seen.wakers.iter().map(|one| one.calls).sum::<u64>(), peer.wakes);
     for (quantile, own) in [(0.5, seen.wait_ns.p50), (0.99, seen.wait_ns.p99)] {
