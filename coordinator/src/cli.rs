@@ -366,6 +366,10 @@ pub(crate) struct AttachOptions {
     /// How many of it lie there, one behind the other
     #[arg(long, value_name = "N", default_value_t = 1, requires = "of")]
     pub(crate) count: u64,
+    /// What a line costs between the CPUs of this machine, as `coordinator topology --measure --json` wrote it: lines are
+    /// ranked by cost, and told with what a cure could give back. Without it they are ranked by accesses alone
+    #[arg(long, value_name = "FILE", conflicts_with = "list")]
+    pub(crate) measured: Option<PathBuf>,
     /// Show the shared segments of this machine and who maps them, and watch nothing
     #[arg(long)]
     pub(crate) list: bool,

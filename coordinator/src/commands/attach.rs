@@ -1,5 +1,7 @@
 //! `attach`: other people's processes, found, watched, and shown.
 
+mod penalties;
+
 use crate::cli::AttachOptions;
 use crate::exit::{CommandError, Ending};
 use crate::report::attach as page;
@@ -9,6 +11,7 @@ use crate::report::window;
 use attach::symbols::SymbolParser;
 use attach::{Fields, FindError, Found, News, Phase, Wanted, WatchOptions};
 use host::Root;
+use penalties::Penalties;
 use record::ProcessEnd;
 use std::ffi::CString;
 use std::io::Write;
@@ -38,6 +41,7 @@ pub(crate) fn attach(options: &AttachOptions, colour: ColourChoice) -> Result<En
     };
     let fields = options.of.as_ref().zip(options.binary.as_ref()).map(|(name, from)| fields(name, from, options));
     let fields = fields.transpose()?;
+    let penalties = Penalties::read(options.measured.as_deref())?;
     let quiet = options.quiet;
     if !quiet {
         say(&opening(&found, options.time));
@@ -46,7 +50,7 @@ pub(crate) fn attach(options: &AttachOptions, colour: ColourChoice) -> Result<En
     let watch = WatchOptions {
         time: options.time,
         pids: &options.pid,
-        penalty: &|_, _| None,
+        penalty: &|a, b| penalties.between(a, b),
         parser: Some(&parser),
         fields: fields.as_ref(),
     };

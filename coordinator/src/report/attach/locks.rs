@@ -71,6 +71,9 @@ fn users(page: &mut Page, seen: &Attach, lock: &WatchedLock) {
     if !lock.spinners.is_empty() {
         told.push(format!("seen spinning: {}", whom(seen, &lock.spinners)));
     }
+    if lock.begun_before > 0 {
+        told.push(format!("{} begun before the watch", plural(lock.begun_before, "wait")));
+    }
     if lock.lost > 0 {
         told.push(format!("{} found the buffer full", plural(lock.lost, "event")));
     }
