@@ -7,7 +7,7 @@ mod foreign;
 use common::perf::Perf;
 use common::{A_LONG_TIME, coordinator, is_root, skip, stderr, stdout, within};
 use foreign::{Sharer, Watching, built, process, sharer, watched};
-use record::{Attach, ProcessEnd, Reading};
+use record::{Attach, LineVerdict, ProcessEnd, Reading};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
@@ -138,6 +138,35 @@ fn a_watch_has_three_phases_and_a_rate_in_each() {
         assert!(screen.contains(part), "no {part}: {screen}");
     }
     assert!(screen.lines().all(|line| line.chars().count() <= 80), "{screen}");
+}
+
+/// The whole arrow: from two programs in C to a verdict with names out of their debug information, which a process without
+/// privileges read.
+#[test]
+fn two_that_write_neighbouring_words_are_told_with_the_place_in_their_source() {
+    let Some((mut first, segment)) = memory("shared") else { return };
+    let mut second = Sharer::start("file", &first.handle);
+    second.tell("word 1");
+    for one in [&mut first, &mut second] {
+        one.order("spin 600000");
+    }
+    // A machine that is busy with something else runs them for little of a watch: then a longer one is taken.
+    let shared = |seen: &Attach| seen.lines.iter().find(|line| line.verdict == LineVerdict::FalseSharing).cloned();
+    let seen = ["3s", "10s", "30s", "60s"].iter().find_map(|time| {
+        let seen = watched(&["--segment", &segment, "--for", time]);
+        let line = shared(&seen)?;
+        Some((seen, line))
+    });
+    let (seen, line) = seen.expect("false sharing");
+    assert_eq!(line.offset, 0);
+    for (one, offset) in [(&first, 0), (&second, 8)] {
+        let word = line.words.iter().find(|word| word.offset == offset).unwrap_or_else(|| panic!("{line:#?}"));
+        assert_eq!((&word.writers[..], word.proved), (&[one.pid][..], true));
+        let at = word.instructions.iter().find(|at| at.writes).expect("who writes");
+        assert!(at.symbol.as_deref().is_some_and(|symbol| symbol.starts_with("spin") || symbol.starts_with("obey")), "{at:?}");
+        assert!(at.source.as_ref().is_some_and(|(file, _)| file.ends_with("sharer.c")), "{at:?}");
+    }
+    assert!(seen.cost.traps > 0 && seen.cost.samples > 0 && seen.cost.slowdown.is_some_and(|part| part > 0.0), "{:?}", seen.cost);
 }
 
 #[test]

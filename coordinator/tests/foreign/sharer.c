@@ -25,6 +25,7 @@ enum { BYTES = 16384, PAGE = 4096 };
 
 static volatile uint64_t *segment;
 static char handle[4096];
+static long chosen;
 
 static void fail(const char *what)
 {
@@ -91,13 +92,13 @@ static long used(void)
     return now.tv_sec * 1000000 + now.tv_nsec / 1000;
 }
 
-/* Spends so many milliseconds of CPU time on adding to a word. */
+/* Spends so many milliseconds of CPU time on adding to the chosen word. */
 static void spin(long milliseconds)
 {
     long begin = used();
     do
         for (int turn = 0; turn < 1000; turn++)
-            segment[0]++;
+            segment[chosen]++;
     while (used() < begin + milliseconds * 1000);
 }
 
@@ -135,6 +136,8 @@ static void obey(char *word, long number, char **argv)
         nap(number);
     else if (!strcmp(word, "futex"))
         futex(number);
+    else if (!strcmp(word, "word"))
+        chosen = number;
     else if (!strcmp(word, "spin"))
         spin(number);
     else if (!strcmp(word, "thread")) {

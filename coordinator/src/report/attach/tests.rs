@@ -73,7 +73,7 @@ fn line(offset: u64, verdict: LineVerdict, words: Vec<TouchedWord>) -> TouchedLi
         page_offset: offset % 4096,
         words,
         accesses_per_second: Some(43_215_678.0),
-        penalty_ns: Some(Interval { median: 18.0, low: 15.0, high: 55.0 }),
+        penalty_ns: Some(Interval { median: 18.0, low: 15.0, high: 21.0 }),
         recoverable: Some((0.31, 0.62)),
     }
 }
@@ -140,7 +140,7 @@ fn flat(seen: &Attach) -> String {
 fn the_answer_comes_first_and_names_fields_processes_and_what_a_cure_gives_back() {
     let page = flat(&watch());
     let answer = "false sharing: hits[0] (written by 4711 writer), the word at 0x8 (written by 4712 e\\u{1b}[2Jvil) lie on \
-                  line 0, each 18 (15–55) ns dearer than alone; a cure could give back 31 % to 62 % of its users' time";
+                  line 0, each 18 (15–21) ns dearer than alone; a cure could give back 31 % to 62 % of its users' time";
     let at = page.find(answer).unwrap_or_else(|| panic!("{page}"));
     assert!(at < page.find("Who maps it").unwrap());
 }
