@@ -117,7 +117,10 @@ pub(crate) fn watched(arguments: &[&str]) -> Attach {
 }
 
 pub(crate) fn process(seen: &Attach, pid: u32) -> &AttachedProcess {
-    seen.processes.iter().find(|one| one.pid == pid).unwrap_or_else(|| panic!("no process {pid}: {:#?}", seen.processes))
+    seen.processes
+        .iter()
+        .find(|one| one.pid == pid)
+        .unwrap_or_else(|| panic!("no process {pid}: {:#?}", seen.processes))
 }
 
 /// A watch that goes on beside the test until all that it watches have ended.

@@ -93,7 +93,7 @@ static long used(void)
 }
 
 /* Spends so many milliseconds of CPU time on adding to the chosen word. */
-static void spin(long milliseconds)
+__attribute__((noinline)) static void spin(long milliseconds)
 {
     long begin = used();
     do

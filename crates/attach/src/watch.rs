@@ -1,15 +1,15 @@
 //! The watch: counts before, the steps that touch the targets, counts behind, and what all of it amounts to.
 
+use crate::Fields;
 use crate::access::Closed;
 use crate::cost;
 use crate::counts::Chosen;
 use crate::find::Found;
-use crate::lookout::{Lookout, News, Phase, nanoseconds};
 use crate::futex::{self, Waits};
+use crate::lookout::{Lookout, News, Phase, nanoseconds};
 use crate::symbols::SymbolParser;
 use crate::target::{Target, Targets};
 use crate::touch::{self, TouchOptions, Touched};
-use crate::Fields;
 use host::Root;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use record::{
@@ -60,7 +60,12 @@ pub fn watch(root: &Root, found: Found, options: &WatchOptions<'_>, tell: &(dyn 
     notes.extend(processes.iter().filter_map(came_late));
     for (pid, closed) in closed {
         processes.push(unseen(root, pid, &closed));
-        notes.push(AttachNote { id: "not_permitted".to_owned(), pid: Some(pid), text: closed.why, cure: Some(closed.cure) });
+        notes.push(AttachNote {
+            id: "not_permitted".to_owned(),
+            pid: Some(pid),
+            text: closed.why,
+            cure: Some(closed.cure),
+        });
     }
     processes.sort_by_key(|one| one.pid);
     let Seen { lines, locks, cost, .. } = seen;

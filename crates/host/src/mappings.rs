@@ -160,7 +160,8 @@ ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0                  [vsysca
     #[test]
     fn addresses_of_32_bits_are_told_and_no_memory_is_neither() {
         assert_eq!(seen(RING).address_bits, Some(64));
-        let small = "08048000-08049000 r-xp 00000000 fd:01 5 /bin/old\nfffdd000-100000000 rw-p 00000000 00:00 0 [stack]\n";
+        let small =
+            "08048000-08049000 r-xp 00000000 fd:01 5 /bin/old\nfffdd000-100000000 rw-p 00000000 00:00 0 [stack]\n";
         assert_eq!(seen(small).address_bits, Some(32));
         assert_eq!(seen("").address_bits, None);
     }

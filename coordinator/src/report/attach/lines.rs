@@ -140,7 +140,9 @@ fn meaning(verdict: LineVerdict) -> &'static str {
         LineVerdict::LockWord => {
             "A lock: who waits shows below. Shorter critical sections, or fewer of them, and nothing else on its line."
         }
-        LineVerdict::ReadMostly => "Several read it and nobody was seen to write: each keeps a copy, and that is cheap.",
+        LineVerdict::ReadMostly => {
+            "Several read it and nobody was seen to write: each keeps a copy, and that is cheap."
+        }
         LineVerdict::Private => "One process alone was seen to use it.",
     }
 }

@@ -63,10 +63,16 @@ fn users(page: &mut Page, seen: &Attach, lock: &WatchedLock) {
     };
     let mut told = Vec::new();
     if !lock.waiters.is_empty() {
-        told.push(format!("waited: {}", named(&lock.waiters, &|user| format!("{} × ({})", count(user.calls), time(user.amount)))));
+        told.push(format!(
+            "waited: {}",
+            named(&lock.waiters, &|user| format!("{} × ({})", count(user.calls), time(user.amount)))
+        ));
     }
     if !lock.wakers.is_empty() {
-        told.push(format!("woke: {}", named(&lock.wakers, &|user| format!("{} × ({})", count(user.calls), count(user.amount)))));
+        told.push(format!(
+            "woke: {}",
+            named(&lock.wakers, &|user| format!("{} × ({})", count(user.calls), count(user.amount)))
+        ));
     }
     if !lock.spinners.is_empty() {
         told.push(format!("seen spinning: {}", whom(seen, &lock.spinners)));

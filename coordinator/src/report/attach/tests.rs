@@ -17,7 +17,12 @@ fn process(pid: u32, command: &str) -> AttachedProcess {
         command: command.to_owned(),
         executable: Some(format!("/usr/bin/{command}")),
         address_bits: 64,
-        mappings: vec![SegmentMapping { address: 0x7f12_0000_0000 + u64::from(pid), bytes: 4096, offset: 0, writable: true }],
+        mappings: vec![SegmentMapping {
+            address: 0x7f12_0000_0000 + u64::from(pid),
+            bytes: 4096,
+            offset: 0,
+            writable: true,
+        }],
         threads: 2,
         joined_ns: None,
         ended: None,
@@ -79,7 +84,15 @@ fn line(offset: u64, verdict: LineVerdict, words: Vec<TouchedWord>) -> TouchedLi
 }
 
 fn lock() -> WatchedLock {
-    let waits = WaitTimes { min: 900, p50: 24_900, p90: 40_000, p99: 1_590_000, p999: 2_000_000, max: 24_000_000, sum: 9_000_000 };
+    let waits = WaitTimes {
+        min: 900,
+        p50: 24_900,
+        p90: 40_000,
+        p99: 1_590_000,
+        p999: 2_000_000,
+        max: 24_000_000,
+        sum: 9_000_000,
+    };
     WatchedLock {
         offset: 0x80,
         field: Some("m".to_owned()),
@@ -161,7 +174,10 @@ fn each_process_is_held_against_itself_before_and_what_is_missing_is_no_zero() {
     assert!(row("  after ").ends_with('–'), "{page}");
     assert!(!page.contains("page faults"), "nobody had any: {page}");
     let page = flat(&watch());
-    assert!(page.contains("not counted: 1 event of the processor's, since this machine exposes no hardware PMU"), "{page}");
+    assert!(
+        page.contains("not counted: 1 event of the processor's, since this machine exposes no hardware PMU"),
+        "{page}"
+    );
     assert!(page.contains("not counted: futex_calls: tracefs is closed; run as root"), "{page}");
 }
 
