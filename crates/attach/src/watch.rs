@@ -25,6 +25,10 @@ const BASELINE_ENDS: f64 = 0.15;
 const TOUCH_ENDS: f64 = 0.55;
 const WAITS_END: f64 = 0.77;
 
+/// What the last phase has at the least, as a share of the time, however late the others ended: rates of less would be of a
+/// moment.
+const AFTER_LEAST: f64 = 0.1;
+
 /// How often a phase in which nothing is done looks whether anybody is left to watch.
 const NAP: Duration = Duration::from_millis(20);
 
@@ -103,18 +107,20 @@ struct Steps<'a> {
 impl Steps<'_> {
     /// The phases, one behind the other.
     fn all(&self) -> Seen {
-        self.begin(Phase::Baseline, BASELINE_ENDS);
-        self.rest(BASELINE_ENDS);
+        self.begin(Phase::Baseline, self.until(BASELINE_ENDS));
+        self.rest(self.until(BASELINE_ENDS));
         self.lookout.mark(1);
-        let time = self.begin(Phase::Touch, TOUCH_ENDS);
+        let time = self.begin(Phase::Touch, self.until(TOUCH_ENDS));
         let touched = self.touch(time);
-        self.begin(Phase::Waits, WAITS_END);
         let until = self.until(WAITS_END);
+        self.begin(Phase::Waits, until);
         let targets = self.targets();
         let waited = futex::watch(self.root, &targets, || Instant::now() >= until);
         self.lookout.mark(2);
-        self.begin(Phase::After, 1.0);
-        self.rest(1.0);
+        let least = self.options.time.mul_f64(AFTER_LEAST);
+        let end = self.until(1.0).max(Instant::now() + least);
+        self.begin(Phase::After, end);
+        self.rest(end);
         self.lookout.mark(3);
         self.seen(touched, waited)
     }
@@ -123,16 +129,16 @@ impl Steps<'_> {
         self.lookout.began() + self.options.time.mul_f64(share)
     }
 
-    /// Says that a phase begins, and how long it has until that share of the time is over.
-    fn begin(&self, phase: Phase, until: f64) -> Duration {
-        let time = self.until(until).saturating_duration_since(Instant::now());
+    /// Says that a phase begins, and how long it has.
+    fn begin(&self, phase: Phase, until: Instant) -> Duration {
+        let time = until.saturating_duration_since(Instant::now());
         (self.tell)(News::Phase(phase, time));
         time
     }
 
     /// Waits, as long as anybody maps the segment.
-    fn rest(&self, until: f64) {
-        while let Some(left) = self.until(until).checked_duration_since(Instant::now()) {
+    fn rest(&self, until: Instant) {
+        while let Some(left) = until.checked_duration_since(Instant::now()) {
             if self.lookout.is_deserted() {
                 return;
             }
