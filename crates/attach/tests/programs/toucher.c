@@ -98,10 +98,20 @@ static void *bump_thread(void *word) {
     return NULL;
 }
 
-/* Adds a hundred thousand times and ends. */
+static long life_ms;
+
+static long now_ms(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* Adds for so many milliseconds and ends. */
 static void *short_life(void *word) {
-    for (int turn = 0; turn < 100000; turn++) {
-        atomic_fetch_add((_Atomic uint64_t *)word, 1);
+    for (long begin = now_ms(); now_ms() < begin + life_ms;) {
+        for (int turn = 0; turn < 1000; turn++) {
+            atomic_fetch_add((_Atomic uint64_t *)word, 1);
+        }
     }
     return NULL;
 }
@@ -135,6 +145,7 @@ int main(int argc, char **argv) {
         pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
         return pthread_mutex_init((pthread_mutex_t *)(base + at), &attributes);
     }
+    life_ms = (long)other;
     pthread_t reader;
     pthread_create(&reader, NULL, watch_input, NULL);
     printf("ready %lu\n", (unsigned long)base);
@@ -165,12 +176,7 @@ int main(int argc, char **argv) {
             pthread_join(thread, NULL);
         }
     } else if (!strcmp(role, "exec")) {
-        struct timespec begin, now;
-        clock_gettime(CLOCK_MONOTONIC, &begin);
-        do {
-            short_life(base + at);
-            clock_gettime(CLOCK_MONOTONIC, &now);
-        } while ((now.tv_sec - begin.tv_sec) * 1000 + (now.tv_nsec - begin.tv_nsec) / 1000000 < (long)other);
+        short_life(base + at);
         execl("/bin/sleep", "sleep", "1000", NULL);
     } else {
         return 5;
