@@ -7,6 +7,7 @@
 //! a few hits of a loop that looks often may all be looks.
 
 mod calibrate;
+mod lives;
 mod pace;
 mod round;
 mod touches;
@@ -66,9 +67,11 @@ pub(crate) struct Proof {
     pub(crate) looks: BTreeMap<u64, Vec<Look>>,
     /// Lines that were watched, by line and process.
     pub(crate) watched: BTreeSet<(u64, u32)>,
+    /// By process and thread, the thread that stands for it: threads that follow each other are one user.
+    pub(crate) stand_ins: BTreeMap<(u32, u32), u32>,
     /// Traps taken.
     pub(crate) traps: u64,
-    /// Breakpoints armed.
+    /// Breakpoints armed on threads that ran.
     pub(crate) armings: u64,
     /// Lines that speak for themselves in samples and were not watched for want of time.
     pub(crate) left_out: u64,
@@ -95,7 +98,7 @@ pub(crate) fn prove(
         proof: Proof::default(),
     };
     prover.run(small);
-    prover.proof
+    Proof { stand_ins: prover.crew.stand_ins(), ..prover.proof }
 }
 
 /// What a proof is made with.
@@ -215,11 +218,11 @@ impl<'a> Prover<'a> {
                 self.books.enter(target, hit, self.candidates, &mut self.proof.touches);
             }
         }
-        for stint in &seen.stints {
+        for stint in seen.stints.iter().filter(|stint| stint.ran) {
             self.pace.spend(stint.tid, self.setting.costs.arming_ns);
         }
         self.proof.traps += seen.hits.len() as u64;
-        self.proof.armings += seen.stints.len() as u64;
+        self.proof.armings += seen.stints.iter().filter(|stint| stint.ran).count() as u64;
         self.proof.stints.extend(seen.stints);
     }
 

@@ -18,6 +18,9 @@ use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
 use std::time::{Duration, Instant};
 
+/// What tells a program that it was started to read symbols: see [`SymbolParser::this_program`].
+pub const ARGUMENT: &str = "__symbols";
+
 /// For all files together: behind it instructions stay without names.
 const TIME_MAX: Duration = Duration::from_secs(4);
 

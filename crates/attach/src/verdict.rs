@@ -64,8 +64,8 @@ pub(crate) fn rate_on(words: &[Word], user: User) -> f64 {
     words.iter().map(|word| word.rate_of(user)).sum()
 }
 
-/// Whether several users take it and give it back: a compare-and-exchange or an exchange, and by another instruction of
-/// the same process an exchange or a store of 0.
+/// Whether several use it and some process takes it and gives it back: a compare-and-exchange or an exchange, and by another
+/// instruction an exchange or a store of 0. Who waits may only look.
 fn is_lock(word: &Word, users: &BTreeSet<User>) -> bool {
     let mut by_process: BTreeMap<u32, Vec<(u64, &Touch)>> = BTreeMap::new();
     for one in word.uses.iter().filter(|one| users.contains(&one.user)) {
@@ -76,8 +76,7 @@ fn is_lock(word: &Word, users: &BTreeSet<User>) -> bool {
             uses.iter().any(|(giver, touch)| giver != taker && (touch.stores_zero || touch.role == Role::Exchanges))
         })
     };
-    let takers = word.users(|touch| matches!(touch.role, Role::Takes | Role::Exchanges));
-    takers.len() > 1 && by_process.values().any(locks)
+    word.users(|_| true).intersection(users).count() > 1 && by_process.values().any(locks)
 }
 
 /// What the line costs its users: accesses a second, what one costs more than it would alone, and what part of the time
@@ -175,6 +174,8 @@ mod tests {
         assert_eq!(of(&mutex), LineVerdict::LockWord);
         let spin = [(0, 1, "rwx", 1e5), (0, 1, "w0", 1e5), (0, 2, "rwx", 1e5), (0, 2, "w0", 1e5)];
         assert_eq!(of(&spin), LineVerdict::LockWord);
+        let waits = [(0, 1, "rwx", 1e5), (0, 1, "w0", 1e5), (0, 2, "r", 1e5)];
+        assert_eq!(of(&waits), LineVerdict::LockWord);
         let counter = [(0, 1, "rwc", 1e5), (0, 1, "r", 1e5), (0, 2, "rwc", 1e5), (0, 2, "r", 1e5)];
         assert_eq!(of(&counter), LineVerdict::TrueSharing, "a compare-and-exchange alone is no lock");
     }

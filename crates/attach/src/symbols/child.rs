@@ -56,6 +56,12 @@ pub(super) enum NoAnswer {
 }
 
 impl SymbolParser {
+    /// This program again, if it calls [`super::serve`] where [`super::ARGUMENT`] is its only argument.
+    pub fn this_program() -> SymbolParser {
+        let argument = CString::new(super::ARGUMENT).unwrap_or_default();
+        SymbolParser::new(c"/proc/self/exe".into(), vec![c"symbols".into(), argument], Vec::new())
+    }
+
     /// A program by its path, with its arguments (the first of which is its name) and its whole environment.
     pub fn new(program: CString, arguments: Vec<CString>, environment: Vec<CString>) -> SymbolParser {
         SymbolParser { program, arguments, environment }

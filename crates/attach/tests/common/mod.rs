@@ -121,6 +121,11 @@ impl User {
         User { pid: child.id(), child, input, output, address }
     }
 
+    /// Ends it at once.
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().unwrap();
+    }
+
     /// Has it end: how often it went round, and what its word holds.
     pub(crate) fn end(mut self) -> (u64, u64) {
         self.input = None;
