@@ -6,12 +6,6 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Whether a test that needs `what` may skip. With `LAB_NO_SKIPS` set, as `.ci/run` does, it may not.
-pub(crate) fn skip(what: &str) {
-    assert!(std::env::var_os("LAB_NO_SKIPS").is_none(), "may not skip here: {what}");
-    eprintln!("skipped: {what}");
-}
-
 /// A segment of its own, and the program that uses it under a name of its own. One at a time: two tests at once would take
 /// each other's CPUs.
 pub(crate) struct Bench {
