@@ -213,6 +213,83 @@ fn a_child_that_is_born_meanwhile_is_watched_too() {
 }
 
 #[test]
+fn who_executes_another_program_and_maps_it_anew_is_watched_on() {
+    let bench = Bench::new("plain");
+    let mut owner = bench.start(&["own"]);
+    assert_eq!(owner.line(), "taken");
+    let mut other = bench.start(&["exec"]);
+    assert_eq!(other.line(), "ready");
+    let Some(waits) = seen(&bench, |look| {
+        if look == 0 {
+            other.tell();
+        }
+        if sleeps_in_futex(other.pid()) {
+            owner.tell();
+        }
+        other.has_said("taken")
+    }) else {
+        return;
+    };
+    let lock = lock(&waits, MUTEX);
+    assert_eq!((lock.waits, lock.waiters.first().map(|one| one.pid)), (1, Some(other.pid())), "{lock:?}");
+}
+
+#[test]
+fn an_owner_in_a_namespace_of_its_own_is_named_as_it_is_numbered_here() {
+    let bench = Bench::new("robust");
+    let mut apart = Command::new("unshare");
+    apart.args(["--pid", "--fork", "--kill-child"]).arg(bench.program()).arg("own").arg(bench.segment());
+    let apart = match Process::try_start(apart) {
+        Ok(apart) => apart,
+        Err(error) => return skip(&format!("unshare does not start: {error}")),
+    };
+    let Some(line) = apart.next_line() else {
+        return skip("this process may not make a namespace of pids");
+    };
+    assert_eq!(line, "taken");
+    let waiter = bench.start(&["own"]);
+    while !sleeps_in_futex(waiter.pid()) {
+        std::thread::yield_now();
+    }
+    let users: Vec<u32> = targets(&bench).processes.iter().map(|one| one.pid).collect();
+    let owner = users.into_iter().find(|pid| *pid != waiter.pid()).unwrap();
+    let Some(waits) = seen(&bench, |look| look > 5) else { return };
+    assert_eq!(lock(&waits, MUTEX).owner_pid, Some(owner), "{waits:?}");
+}
+
+/// The tracepoints of single calls do not see those of 32-bit programs.
+#[test]
+fn a_32_bit_program_is_followed_by_other_tracepoints() {
+    let bench = Bench::new("plain");
+    let program = bench.segment().with_file_name("narrow");
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/futex/narrow.c");
+    let mut cc = Command::new("cc");
+    cc.args(["-m32", "-O1", "-fno-pic", "-no-pie", "-nostdlib", "-static", "-o"]).arg(&program).arg(source);
+    match cc.output() {
+        Ok(output) if output.status.success() && cfg!(target_arch = "x86_64") => {}
+        _ => return skip("no 32-bit program can be built here (cc -m32)"),
+    }
+    // The shell opens the segment as descriptor 3.
+    let mut command = Command::new("sh");
+    command.args(["-c", "exec 3<>\"$1\" && exec \"$0\""]).arg(&program).arg(bench.segment());
+    let mut narrow = Process::start(command);
+    let Some(line) = narrow.next_line() else { return skip("this kernel runs no 32-bit programs") };
+    assert_eq!(line, "ready");
+    let Some(waits) = seen(&bench, |look| {
+        if look == 0 {
+            narrow.tell();
+        }
+        narrow.has_said("done")
+    }) else {
+        return;
+    };
+    let seen = lock(&waits, WORD);
+    assert_eq!((seen.waits, seen.refused, seen.waiters[0].pid), (3, 1, narrow.pid()), "{seen:?}");
+    assert!(seen.wait_ns.max >= 20_000_000, "{seen:?}");
+    assert_eq!((seen.wakers[0].calls, seen.wakers[0].amount), (1, 0), "{seen:?}");
+}
+
+#[test]
 fn who_waits_at_several_words_at_once_waits_at_each() {
     let bench = Bench::new("plain");
     let (mut waiter, mut waker) = (bench.start(&["any"]), bench.start(&["wake"]));

@@ -61,12 +61,16 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    pub(crate) fn start(mut command: Command) -> Process {
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    pub(crate) fn start(command: Command) -> Process {
+        Process::try_start(command).unwrap()
+    }
+
+    pub(crate) fn try_start(mut command: Command) -> std::io::Result<Process> {
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
         let output = child.stdout.take().unwrap();
         let (tell, lines) = channel();
         std::thread::spawn(move || BufReader::new(output).lines().map_while(Result::ok).try_for_each(|line| tell.send(line)));
-        Process { input: child.stdin.take(), child, lines }
+        Ok(Process { input: child.stdin.take(), child, lines })
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -75,7 +79,12 @@ impl Process {
 
     /// Waits for its next line, as long as it takes.
     pub(crate) fn line(&self) -> String {
-        self.lines.recv().expect("it ended before it said more")
+        self.next_line().expect("it ended before it said more")
+    }
+
+    /// The same; `None` where it ended instead.
+    pub(crate) fn next_line(&self) -> Option<String> {
+        self.lines.recv().ok()
     }
 
     /// Whether it has said this; takes what it said before.
