@@ -36,5 +36,6 @@ pub use access::{Closed, closed_memory, closed_processes};
 pub use census::census;
 pub use fields::Fields;
 pub use find::{FindError, Found, Wanted, find};
+pub use lookout::{News, Phase};
 pub use target::{Target, Targets};
-pub use watch::{Phase, WatchOptions, watch};
+pub use watch::{WatchOptions, watch};

@@ -11,7 +11,7 @@ use record::{AttachNote, AttachedProcess, ProcessEnd};
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::AsFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Between two looks, milliseconds: each reads the maps of those who are watched, which stops none of them but can make an
 /// mmap of theirs wait for some microseconds.
@@ -28,7 +28,32 @@ pub(crate) struct Lookout<'a> {
     /// These alone, where a user named processes.
     pids: &'a [u32],
     began: Instant,
+    tell: &'a (dyn Fn(News<'_>) + Sync),
     seen: Mutex<Seen>,
+}
+
+/// What happens while a watch goes on.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum News<'a> {
+    /// A phase begins, and how long it may take.
+    Phase(Phase, Duration),
+    /// A process began to map the segment: its number and its name.
+    Joined(u32, &'a str),
+    /// A process left.
+    Left(u32, &'a str, ProcessEnd),
+}
+
+/// What a watch is doing.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Counting alone, before anything costs.
+    Baseline,
+    /// Finding out who touches what.
+    Touch,
+    /// Watching who waits for whom.
+    Waits,
+    /// Counting alone again.
+    After,
 }
 
 #[derive(Default)]
@@ -66,10 +91,17 @@ struct Edge {
 
 impl<'a> Lookout<'a> {
     /// Opens counters on the targets and marks the first edge.
-    pub(crate) fn begin(root: &'a Root, chosen: &'a Chosen, pids: &'a [u32], key: Key, targets: Vec<Target>) -> Lookout<'a> {
+    pub(crate) fn begin(
+        root: &'a Root,
+        chosen: &'a Chosen,
+        pids: &'a [u32],
+        key: Key,
+        targets: Vec<Target>,
+        tell: &'a (dyn Fn(News<'_>) + Sync),
+    ) -> Lookout<'a> {
         let known = host::process_numbers(root).into_iter().collect();
-        let lookout =
-            Lookout { root, key, chosen, pids, began: Instant::now(), seen: Mutex::new(Seen { known, ..Seen::default() }) };
+        let seen = Mutex::new(Seen { known, ..Seen::default() });
+        let lookout = Lookout { root, key, chosen, pids, began: Instant::now(), tell, seen };
         for target in targets {
             // What runs there now, read again: the target was found a moment ago.
             if let Looked::Maps(target, maps) = look(root, target.pid, key) {
@@ -98,7 +130,7 @@ impl<'a> Lookout<'a> {
     /// Looks once: at those watched and at newcomers; where `all`, at every process.
     pub(crate) fn look(&self, all: bool) {
         let mut seen = self.seen();
-        seen.watched.iter_mut().for_each(|one| one.look(self.root, self.key));
+        seen.watched.iter_mut().for_each(|one| self.look_at(one));
         if !self.pids.is_empty() {
             return;
         }
@@ -119,7 +151,7 @@ impl<'a> Lookout<'a> {
     fn add(&self, seen: &mut Seen, target: Target, image: BTreeMap<String, u64>, joined: Option<Instant>) {
         let pid = target.pid;
         let counts = ProcessCounts::open(self.root, self.chosen, &target);
-        seen.notes.extend(self.notes_on(pid, &counts));
+        seen.notes.extend(self.note_on(pid, &counts));
         let mut one = Watched {
             image,
             command: host::command_of(self.root, pid).unwrap_or_default(),
@@ -133,30 +165,34 @@ impl<'a> Lookout<'a> {
             edges: BTreeMap::new(),
         };
         one.mark(seen.phase, self.chosen);
-        // Until its counters were open it was not counted, and what its name stood for is read: it must still live.
-        one.look(self.root, self.key);
+        if joined.is_some() {
+            (self.tell)(News::Joined(pid, &one.command));
+        }
+        // It may have left while its counters were being opened.
+        self.look_at(&mut one);
         seen.watched.push(one);
     }
 
-    fn notes_on(&self, pid: u32, counts: &ProcessCounts) -> Vec<AttachNote> {
-        let mut notes = Vec::new();
-        if let Some(closed) = access::closed_memory(self.root, pid) {
-            let text = format!("{}; its words cannot be read", closed.why);
-            notes.push(AttachNote { id: "not_permitted".to_owned(), pid: Some(pid), text, cure: Some(closed.cure) });
+    fn look_at(&self, one: &mut Watched) {
+        let before = one.ended.map(|(end, _)| end);
+        one.look(self.root, self.key);
+        match one.ended.map(|(end, _)| end) {
+            Some(end) if before != Some(end) => (self.tell)(News::Left(one.target.pid, &one.command, end)),
+            None if before.is_some() => (self.tell)(News::Joined(one.target.pid, &one.command)),
+            _ => {}
         }
-        if counts.unclear > 0 {
-            notes.push(AttachNote {
-                id: "threads_born".to_owned(),
-                pid: Some(pid),
-                text: format!(
-                    "{} began {} thread(s) while its counters were being opened, which may be missing from its counts",
-                    access::named(self.root, pid),
-                    counts.unclear
-                ),
-                cure: Some("watch again".to_owned()),
-            });
-        }
-        notes
+    }
+
+    fn note_on(&self, pid: u32, counts: &ProcessCounts) -> Option<AttachNote> {
+        let text = || {
+            format!(
+                "{} began {} thread(s) while its counters were being opened, which may be missing from its counts",
+                access::named(self.root, pid),
+                counts.unclear
+            )
+        };
+        let cure = Some("watch again".to_owned());
+        (counts.unclear > 0).then(|| AttachNote { id: "threads_born".to_owned(), pid: Some(pid), text: text(), cure })
     }
 
     /// Marks that phase `phase` begins.
@@ -293,6 +329,6 @@ impl Watched {
     }
 }
 
-pub(crate) fn nanoseconds(time: std::time::Duration) -> u64 {
+pub(crate) fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

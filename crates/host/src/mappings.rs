@@ -4,7 +4,7 @@ use crate::root::Root;
 use std::collections::BTreeMap;
 use std::io;
 
-/// A mapping that other processes may see the writes of (`MAP_SHARED`), of something that has an inode.
+/// A mapping that other processes may see the writes of (`MAP_SHARED`), of something that has a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SharedMapping {
     /// First address in that process.
@@ -94,7 +94,8 @@ impl Line<'_> {
 
     fn shared(&self) -> Option<SharedMapping> {
         let modes = self.modes.as_bytes();
-        let is_shared = modes.get(3) == Some(&b's') && self.inode != 0;
+        // The first segment of shmget has the number 0, which is its inode.
+        let is_shared = modes.get(3) == Some(&b's') && !self.name.is_empty();
         is_shared.then(|| SharedMapping {
             address: self.begin,
             bytes: self.end.saturating_sub(self.begin),
@@ -145,6 +146,12 @@ ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0                  [vsysca
     }
 
     #[test]
+    fn the_first_segment_of_shmget_is_inode_0() {
+        let seen = seen("1000-2000 rw-s 00000000 00:01 0                  /SYSV00000000 (deleted)\n");
+        assert_eq!((seen.shared.len(), seen.shared[0].inode), (1, 0));
+    }
+
+    #[test]
     fn a_program_is_known_by_where_the_kernel_put_its_stack() {
         let image = seen(RING).image;
         assert_eq!((image["[stack]"], image["[vdso]"]), (0x7ffd_0002_1000, 0x7ffd_0010_0000));
@@ -153,7 +160,8 @@ ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0                  [vsysca
     #[test]
     fn addresses_of_32_bits_are_told_and_no_memory_is_neither() {
         assert_eq!(seen(RING).address_bits, Some(64));
-        let small = "08048000-08049000 r-xp 00000000 fd:01 5 /bin/old\nfffdd000-100000000 rw-p 00000000 00:00 0 [stack]\n";
+        let small =
+            "08048000-08049000 r-xp 00000000 fd:01 5 /bin/old\nfffdd000-100000000 rw-p 00000000 00:00 0 [stack]\n";
         assert_eq!(seen(small).address_bits, Some(32));
         assert_eq!(seen("").address_bits, None);
     }
