@@ -1,6 +1,5 @@
 /* A program of 32 bits without a C library: maps the segment, waits twice at its word for 20 ms each, wakes nobody once. The
  * segment is descriptor 3. It begins when its input ends. */
-#include <stdint.h>
 
 static long call(long number, long a, long b, long c, long d, long e, long f) {
     long result;
@@ -15,7 +14,7 @@ static long call(long number, long a, long b, long c, long d, long e, long f) {
 enum { READ = 3, WRITE = 4, MMAP2 = 192, FUTEX = 240, EXIT = 1 };
 
 void _start(void) {
-    uint32_t *shared = (uint32_t *)call(MMAP2, 0, 8192, 3 /* to read and write */, 1 /* shared */, 3, 0);
+    unsigned *shared = (unsigned *)call(MMAP2, 0, 8192, 3 /* to read and write */, 1 /* shared */, 3, 0);
     char byte;
     call(WRITE, 1, (long)"ready\n", 6, 0, 0, 0);
     call(READ, 0, (long)&byte, 1, 0, 0, 0);
