@@ -244,6 +244,7 @@ fn lock(watch: &judge::Watch, offset: u64, seen: &WordSeen, looks: &Looks, lost:
         spinners: Vec::new(),
         findings: judge::findings(watch, seen, looks),
         lost,
+        probed: None,
     }
 }
 
