@@ -61,7 +61,9 @@ pub fn closed_processes(root: &Root, pids: &[u32]) -> Option<Closed> {
     };
     Some(match host::may_look_at_all(root) {
         true => Closed {
-            why: format!("{who} closed to this one in spite of its CAP_SYS_PTRACE, and what {they} may map is not known"),
+            why: format!(
+                "{who} closed to this one in spite of its CAP_SYS_PTRACE, and what {they} may map is not known"
+            ),
             cure: WHO_REFUSED.to_owned(),
         },
         false => Closed {
@@ -125,7 +127,10 @@ mod tests {
         let closed = closed_maps(&Root::at(machine(other).path()), 7);
         assert!(closed.why.contains("process 7 (server)") && closed.why.contains("CAP_SYS_PTRACE"), "{closed:?}");
         assert!(closed.why.contains(&format!("user {other}")), "{closed:?}");
-        assert!(closed.cure.contains("run as root") && closed.cure.contains("cap_sys_ptrace,cap_perfmon"), "{closed:?}");
+        assert!(
+            closed.cure.contains("run as root") && closed.cure.contains("cap_sys_ptrace,cap_perfmon"),
+            "{closed:?}"
+        );
     }
 
     #[test]
@@ -142,7 +147,11 @@ mod tests {
         std::fs::create_dir_all(&own).expect("a folder");
         std::fs::write(own.join("status"), "CapEff:\t000001ffffffffff\n").expect("a file");
         let root = Root::at(folder.path());
-        for closed in [closed_maps(&root, 7), closed_processes(&root, &[7]).expect("one"), closed_processes(&root, &[7, 8]).expect("two")] {
+        for closed in [
+            closed_maps(&root, 7),
+            closed_processes(&root, &[7]).expect("one"),
+            closed_processes(&root, &[7, 8]).expect("two"),
+        ] {
             assert!(closed.why.contains("in spite of its CAP_SYS_PTRACE"), "{closed:?}");
             assert!(!closed.cure.contains("setcap") && !closed.cure.contains("as root"), "{closed:?}");
         }

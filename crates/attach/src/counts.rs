@@ -147,9 +147,10 @@ impl ProcessCounts {
     pub(crate) fn readings(&self, chosen: &Chosen, from: &Totals, to: &Totals) -> CounterReadings {
         let mut readings = chosen.refused.clone();
         let refused = |open: &Result<_, Errno>| open.as_ref().err().copied();
-        let has_pmu = chosen.events.iter().zip(&self.open).any(|(event, open)| {
-            event.is_hardware() && refused(open).is_none_or(|errno| !counters::is_missing(errno))
-        });
+        let has_pmu =
+            chosen.events.iter().zip(&self.open).any(|(event, open)| {
+                event.is_hardware() && refused(open).is_none_or(|errno| !counters::is_missing(errno))
+            });
         for (event, open) in chosen.events.iter().zip(&self.open) {
             let reading = match (refused(open), to.get(&event.name)) {
                 (Some(errno), None) => chosen.refusals.reading(event, errno, has_pmu),

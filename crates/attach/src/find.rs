@@ -191,11 +191,10 @@ fn of_file(listing: &AttachListing, path: &Path, what: &str) -> Result<AttachedS
     let found = listing.segments.iter().find(|of| (of.segment.device, of.segment.inode) == key);
     match (found, gone()) {
         (Some(found), _) => Ok(found.segment.clone()),
-        (None, gone) if gone.is_empty() => {
-            Err(FindError::Unmapped { what: what.to_owned(), beside: unseen(listing) })
-        }
+        (None, gone) if gone.is_empty() => Err(FindError::Unmapped { what: what.to_owned(), beside: unseen(listing) }),
         (None, gone) => {
-            let beside = format!(", but one that had this name and was deleted is mapped:\n{}\n", lines(&gone).join("\n"));
+            let beside =
+                format!(", but one that had this name and was deleted is mapped:\n{}\n", lines(&gone).join("\n"));
             Err(FindError::Unmapped { what: what.to_owned(), beside })
         }
     }
@@ -243,7 +242,10 @@ fn shared_by(
         notes.push(AttachNote {
             id: "several_segments".to_owned(),
             pid: None,
-            text: format!("{what} share {} segments; the one that most processes may write is watched", others.len() + 1),
+            text: format!(
+                "{what} share {} segments; the one that most processes may write is watched",
+                others.len() + 1
+            ),
             cure: Some(format!("for another one: {}", choose.join(", or "))),
         });
     }

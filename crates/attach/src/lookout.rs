@@ -66,10 +66,22 @@ struct Edge {
 
 impl<'a> Lookout<'a> {
     /// Opens counters on the targets and marks the first edge.
-    pub(crate) fn begin(root: &'a Root, chosen: &'a Chosen, pids: &'a [u32], key: Key, targets: Vec<Target>) -> Lookout<'a> {
+    pub(crate) fn begin(
+        root: &'a Root,
+        chosen: &'a Chosen,
+        pids: &'a [u32],
+        key: Key,
+        targets: Vec<Target>,
+    ) -> Lookout<'a> {
         let known = host::process_numbers(root).into_iter().collect();
-        let lookout =
-            Lookout { root, key, chosen, pids, began: Instant::now(), seen: Mutex::new(Seen { known, ..Seen::default() }) };
+        let lookout = Lookout {
+            root,
+            key,
+            chosen,
+            pids,
+            began: Instant::now(),
+            seen: Mutex::new(Seen { known, ..Seen::default() }),
+        };
         for target in targets {
             // What runs there now, read again: the target was found a moment ago.
             if let Looked::Maps(target, maps) = look(root, target.pid, key) {

@@ -116,7 +116,15 @@ mod tests {
 
     fn mapping(name: &str) -> SharedMapping {
         let (device, inode) = ((0, 0x1b), 1042);
-        SharedMapping { address: 0x1000, bytes: 0x2000, offset: 0x1000, writable: true, device, inode, name: name.into() }
+        SharedMapping {
+            address: 0x1000,
+            bytes: 0x2000,
+            offset: 0x1000,
+            writable: true,
+            device,
+            inode,
+            name: name.into(),
+        }
     }
 
     fn described(name: &str) -> AttachedSegment {

@@ -85,12 +85,11 @@ impl Asked {
     /// other file systems too; else by its path as the process sees it.
     fn of(pid: u32, mapping: &Mapping) -> Asked {
         let path = mapping.path.clone().unwrap_or_default();
-        let names = [
-            format!("/proc/{pid}/map_files/{:x}-{:x}", mapping.start, mapping.end),
-            format!("/proc/{pid}/root{path}"),
-        ];
+        let names =
+            [format!("/proc/{pid}/map_files/{:x}-{:x}", mapping.start, mapping.end), format!("/proc/{pid}/root{path}")];
         // Not to wait for a pipe that somebody put in its place.
-        let open = |name: &String| OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(name);
+        let open =
+            |name: &String| OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(name);
         let is_file = |file: &File| file.metadata().is_ok_and(|about| about.is_file());
         let file = names.iter().filter_map(|name| open(name).ok()).find(is_file);
         Asked { path, file, offsets: BTreeMap::new() }

@@ -117,7 +117,13 @@ mod tests {
         let of = |address, offset| SegmentMapping { address, bytes: 0x2000, offset, writable: true };
         let pid = std::process::id();
         let pidfd = pidfd::open(pid).expect("this process");
-        Target { pid, pidfd, mappings: vec![of(0x10_0000, 0), of(0x20_0000, 0x1000)], address_bits: 64, threads: vec![pid] }
+        Target {
+            pid,
+            pidfd,
+            mappings: vec![of(0x10_0000, 0), of(0x20_0000, 0x1000)],
+            address_bits: 64,
+            threads: vec![pid],
+        }
     }
 
     #[test]

@@ -8,7 +8,9 @@ use crate::lookout::{Lookout, nanoseconds};
 use crate::target::{Target, Targets};
 use host::Root;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
-use record::{Attach, AttachNote, AttachedProcess, AttachedSegment, SCHEMA_VERSION, TouchedLine, WatchCost, WatchedLock};
+use record::{
+    Attach, AttachNote, AttachedProcess, AttachedSegment, SCHEMA_VERSION, TouchedLine, WatchCost, WatchedLock,
+};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -45,7 +47,12 @@ pub enum Phase {
 
 /// Watches what was found, and tells `progress` of each phase as it begins and how long it may take. It changes nothing in
 /// the targets, and when this process ends, be it by a signal, the kernel closes all that was opened on them.
-pub fn watch(root: &Root, found: Found, options: &WatchOptions<'_>, progress: &mut dyn FnMut(Phase, Duration)) -> Attach {
+pub fn watch(
+    root: &Root,
+    found: Found,
+    options: &WatchOptions<'_>,
+    progress: &mut dyn FnMut(Phase, Duration),
+) -> Attach {
     raise_open_files();
     let Found { targets: Targets { segment, processes }, closed, mut notes } = found;
     notes.extend(processes.iter().filter_map(foreign_addresses));
@@ -60,7 +67,12 @@ pub fn watch(root: &Root, found: Found, options: &WatchOptions<'_>, progress: &m
     notes.extend(processes.iter().filter_map(came_late));
     for (pid, closed) in closed {
         processes.push(unseen(root, pid, &closed));
-        notes.push(AttachNote { id: "not_permitted".to_owned(), pid: Some(pid), text: closed.why, cure: Some(closed.cure) });
+        notes.push(AttachNote {
+            id: "not_permitted".to_owned(),
+            pid: Some(pid),
+            text: closed.why,
+            cure: Some(closed.cure),
+        });
     }
     processes.sort_by_key(|one| one.pid);
     let Seen { lines, locks, cost, .. } = seen;

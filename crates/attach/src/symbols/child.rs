@@ -68,7 +68,12 @@ impl SymbolParser {
     }
 
     /// Asks a child for the offsets of a file. What it said before it failed counts.
-    pub(super) fn ask(&self, file: &File, offsets: &[u64], deadline: Instant) -> Result<BTreeMap<u64, Answer>, NoAnswer> {
+    pub(super) fn ask(
+        &self,
+        file: &File,
+        offsets: &[u64],
+        deadline: Instant,
+    ) -> Result<BTreeMap<u64, Answer>, NoAnswer> {
         let deadline = deadline.min(Instant::now() + TIME_MAX);
         let request = request(offsets).map_err(NoAnswer::NotStarted)?;
         let (pid, mut answer) = self.start(file, &request).map_err(NoAnswer::NotStarted)?;
@@ -155,7 +160,8 @@ fn parse(text: &str) -> BTreeMap<u64, Answer> {
     let mut answers: BTreeMap<u64, Answer> = BTreeMap::new();
     for line in text.lines() {
         let mut words = line.splitn(4, ' ');
-        let (Some(kind), Some(offset), Some(number), Some(name)) = (words.next(), words.next(), words.next(), words.next())
+        let (Some(kind), Some(offset), Some(number), Some(name)) =
+            (words.next(), words.next(), words.next(), words.next())
         else {
             continue;
         };
@@ -228,7 +234,10 @@ mod tests {
         if nix::unistd::geteuid().is_root() {
             assert_eq!(row("Uid:"), "Uid:\t65534\t65534\t65534\t65534");
             assert_eq!((row("Gid:"), row("Groups:").trim()), ("Gid:\t65534\t65534\t65534\t65534".into(), "Groups:"));
-            assert_eq!((row("CapEff:"), row("CapPrm:")), ("CapEff:\t0000000000000000".into(), "CapPrm:\t0000000000000000".into()));
+            assert_eq!(
+                (row("CapEff:"), row("CapPrm:")),
+                ("CapEff:\t0000000000000000".into(), "CapPrm:\t0000000000000000".into())
+            );
         }
         let limit = |name: &str| limits.lines().find(|line| line.starts_with(name)).unwrap_or_default().to_owned();
         assert!(limit("Max address space").contains("4294967296"), "{limits}");
@@ -254,7 +263,8 @@ mod tests {
 
     #[test]
     fn an_answer_is_believed_line_by_line_and_shown_harmlessly() {
-        let text = "s 1a 5 bump\x1b[31m(int)\nl 1a 12 /src/a b.c\nnonsense\ns zz 1 x\nl 1b twelve f.c\ns 1b 0 main\n.\n";
+        let text =
+            "s 1a 5 bump\x1b[31m(int)\nl 1a 12 /src/a b.c\nnonsense\ns zz 1 x\nl 1b twelve f.c\ns 1b 0 main\n.\n";
         let answers = parse(text);
         let of = |symbol: &str, source: Option<(String, u32)>| Answer { symbol: Some(symbol.into()), source };
         assert_eq!(answers[&0x1a], of("bump[31m(int)+0x5", Some(("/src/a b.c".into(), 12))));

@@ -76,14 +76,16 @@ fn handed() -> (File, File, File) {
 fn tell(program: &File, offsets: &[u64], answer: &mut impl Write) -> Option<()> {
     let cache = ReadCache::new(program);
     let object = object::File::parse(&cache).ok()?;
-    let placed: Vec<(u64, u64)> = offsets.iter().filter_map(|offset| Some((*offset, address(&object, *offset)?))).collect();
+    let placed: Vec<(u64, u64)> =
+        offsets.iter().filter_map(|offset| Some((*offset, address(&object, *offset)?))).collect();
     let mut text = String::new();
     for (offset, distance, name) in names(&object, &placed) {
         text.push_str(&format!("s {offset:x} {distance:x} {}\n", one_line(&name)));
     }
     answer.write_all(text.as_bytes()).ok()?;
     let lines = lines(&object, &placed).unwrap_or_default();
-    let text: String = lines.iter().map(|(offset, line, file)| format!("l {offset:x} {line} {}\n", one_line(file))).collect();
+    let text: String =
+        lines.iter().map(|(offset, line, file)| format!("l {offset:x} {line} {}\n", one_line(file))).collect();
     answer.write_all(text.as_bytes()).ok()?;
     answer.write_all(b".\n").ok()
 }
@@ -112,7 +114,8 @@ fn names<'d>(object: &impl Object<'d>, placed: &[(u64, u64)]) -> Vec<(u64, u64, 
         let holds = *size == 0 || address - start < *size;
         holds.then(|| (address - start, demangle_auto(Cow::Borrowed(name), None).into_owned()))
     };
-    let named = placed.iter().filter_map(|(offset, address)| name(*address).map(|(distance, name)| (*offset, distance, name)));
+    let named =
+        placed.iter().filter_map(|(offset, address)| name(*address).map(|(distance, name)| (*offset, distance, name)));
     named.collect()
 }
 
@@ -150,7 +153,8 @@ mod tests {
     /// A small program with debug information, built by `cc`; `None`, having said so, where there is none.
     fn program(folder: &std::path::Path) -> Option<Vec<u8>> {
         let (source, program) = (folder.join("small.c"), folder.join("small"));
-        std::fs::write(&source, "int twice(int x) {\n    return 2 * x;\n}\nint main(void) { return twice(3); }\n").unwrap();
+        std::fs::write(&source, "int twice(int x) {\n    return 2 * x;\n}\nint main(void) { return twice(3); }\n")
+            .unwrap();
         match Command::new("cc").args(["-g", "-O0", "-o"]).arg(&program).arg(&source).status() {
             Ok(status) if status.success() => Some(std::fs::read(&program).unwrap()),
             _ => {
