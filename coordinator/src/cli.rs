@@ -354,6 +354,22 @@ pub(crate) struct AttachOptions {
     /// How long to watch, in all. From 1s to 1h
     #[arg(long = "for", value_name = "TIME", default_value = "5s", value_parser = watching_time)]
     pub(crate) time: Duration,
+    /// The struct that lies in the segment, as its language writes its name: words become fields
+    #[arg(long = "struct", value_name = "NAME", requires = "binary", conflicts_with = "list")]
+    pub(crate) of: Option<String>,
+    /// A program, a library or an object file whose debug information has the struct
+    #[arg(long, value_name = "BINARY", requires = "of")]
+    pub(crate) binary: Option<PathBuf>,
+    /// Where in the segment the struct begins, bytes; 0x40 for hexadecimal
+    #[arg(long, value_name = "OFFSET", default_value = "0", value_parser = offset, requires = "of")]
+    pub(crate) base: u64,
+    /// How many of it lie there, one behind the other
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "of")]
+    pub(crate) count: u64,
+    /// What a line costs between the CPUs of this machine, as `coordinator topology --measure --json` wrote it: lines are
+    /// ranked by cost, and told with what a cure could give back. Without it they are ranked by accesses alone
+    #[arg(long, value_name = "FILE", conflicts_with = "list")]
+    pub(crate) measured: Option<PathBuf>,
     /// Show the shared segments of this machine and who maps them, and watch nothing
     #[arg(long)]
     pub(crate) list: bool,
@@ -366,6 +382,14 @@ pub(crate) struct AttachOptions {
     /// No progress on standard error
     #[arg(long, short)]
     pub(crate) quiet: bool,
+}
+
+fn offset(text: &str) -> Result<u64, String> {
+    let read = match text.strip_prefix("0x") {
+        Some(hex) => u64::from_str_radix(hex, 16).ok(),
+        None => text.parse().ok(),
+    };
+    read.ok_or_else(|| "expected a number of bytes, such as 64 or 0x40".to_owned())
 }
 
 /// In under a second a phase of the watch would see too little.

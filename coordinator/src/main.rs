@@ -35,13 +35,13 @@ static HEAP: worker::Heap = worker::Heap;
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
-    let first = arguments.next();
-    if first.as_ref().is_some_and(|first| first == worker::WORKER_ARGUMENT) {
-        let own: Vec<String> = arguments.map(|argument| argument.to_string_lossy().into_owned()).collect();
-        return worker::main(&own);
-    }
-    if first.is_some_and(|first| first == attach::symbols::ARGUMENT) {
-        return attach::symbols::serve();
+    match arguments.next() {
+        Some(first) if first == worker::WORKER_ARGUMENT => {
+            let own: Vec<String> = arguments.map(|argument| argument.to_string_lossy().into_owned()).collect();
+            return worker::main(&own);
+        }
+        Some(first) if first == attach::symbols::ARGUMENT => return attach::symbols::serve(),
+        _ => {}
     }
     signals::ignore_file_size_limit();
     let cli = Cli::parse();

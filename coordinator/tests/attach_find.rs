@@ -54,7 +54,10 @@ fn assert_both(seen: &Attach, both: &[Sharer; 2], kind: SegmentKind, deleted: bo
         let seen = process(seen, one.pid);
         let [mapping] = seen.mappings[..] else { panic!("{seen:?}") };
         assert_eq!((mapping.address, mapping.bytes, mapping.offset), (one.address, BYTES, 0));
-        assert!(mapping.writable && seen.command == "sharer" && seen.threads == 1 && seen.address_bits == 64, "{seen:?}");
+        assert!(
+            mapping.writable && seen.command == "sharer" && seen.threads == 1 && seen.address_bits == 64,
+            "{seen:?}"
+        );
         assert!(seen.ended.is_none() && seen.joined_ns.is_none() && seen.unwatched.is_none(), "{seen:?}");
         assert!(seen.executable.as_deref().is_some_and(|path| path.ends_with("/sharer")), "{seen:?}");
         assert!(seen.cpu.iter().all(|share| share.is_some_and(|share| share < 0.5)), "it sleeps: {:?}", seen.cpu);

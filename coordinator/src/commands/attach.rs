@@ -1,14 +1,20 @@
 //! `attach`: other people's processes, found, watched, and shown.
 
+mod penalties;
+
 use crate::cli::AttachOptions;
 use crate::exit::{CommandError, Ending};
 use crate::report::attach as page;
 use crate::report::style::{ColourChoice, Style};
 use crate::report::text::{escaped, escaped_lines};
 use crate::report::window;
-use attach::{FindError, Found, Phase, Wanted, WatchOptions};
+use attach::symbols::SymbolParser;
+use attach::{Fields, FindError, Found, News, Phase, Wanted, WatchOptions};
 use host::Root;
+use penalties::Penalties;
+use record::ProcessEnd;
 use std::io::Write;
+use std::path::Path;
 use std::time::Duration;
 
 pub(crate) fn attach(options: &AttachOptions, colour: ColourChoice) -> Result<Ending, CommandError> {
@@ -29,14 +35,24 @@ pub(crate) fn attach(options: &AttachOptions, colour: ColourChoice) -> Result<En
         }
         Err(error) => return Err(CommandError::Usage(escaped_lines(&error.to_string()))),
     };
+    let fields = options.of.as_ref().zip(options.binary.as_ref()).map(|(name, from)| fields(name, from, options));
+    let fields = fields.transpose()?;
+    let penalties = Penalties::read(options.measured.as_deref())?;
     let quiet = options.quiet;
     if !quiet {
         say(&opening(&found, options.time));
     }
-    let watch = WatchOptions { time: options.time, pids: &options.pid };
-    let seen = attach::watch(&root, found, &watch, &mut |phase, time| {
+    let parser = SymbolParser::this_program();
+    let watch = WatchOptions {
+        time: options.time,
+        pids: &options.pid,
+        penalty: &|a, b| penalties.between(a, b),
+        parser: Some(&parser),
+        fields: fields.as_ref(),
+    };
+    let seen = attach::watch(&root, found, &watch, &|news| {
         if !quiet {
-            say(&progress(phase, time));
+            say(&told(news));
         }
     });
     print(options.json, &seen, colour, |style| page::render(&seen, style))?;
@@ -44,6 +60,15 @@ pub(crate) fn attach(options: &AttachOptions, colour: ColourChoice) -> Result<En
         true => Ok(Ending::HostCannot),
         false => Ok(Ending::Done),
     }
+}
+
+/// The struct that a user says lies in the segment.
+fn fields(name: &str, from: &Path, options: &AttachOptions) -> Result<Fields, CommandError> {
+    let wanted = structs::Wanted::new(name);
+    let found = structs::in_binary(from, &wanted);
+    let of = found.and_then(|found| structs::choose(found, &wanted, &structs::Choice::default()));
+    let refused = |error: structs::Error| CommandError::Usage(escaped_lines(&error.to_string()));
+    Ok(Fields::new(of.map_err(refused)?, options.base, options.count))
 }
 
 fn wanted(options: &AttachOptions) -> Wanted {
@@ -83,14 +108,28 @@ fn opening(found: &Found, time: Duration) -> String {
     )
 }
 
-fn progress(phase: Phase, time: Duration) -> String {
-    let what = match phase {
+fn told(news: News<'_>) -> String {
+    match news {
+        News::Phase(phase, time) => format!("attach: {}, {:.1} s at most", doing(phase), time.as_secs_f64()),
+        News::Joined(pid, command) => format!("attach: {pid} ({}) maps it now", escaped(command)),
+        News::Left(pid, command, end) => {
+            let how = match end {
+                ProcessEnd::Exited => "has ended",
+                ProcessEnd::Executed => "executes another program",
+                ProcessEnd::Unmapped => "has unmapped it",
+            };
+            format!("attach: {pid} ({}) {how}", escaped(command))
+        }
+    }
+}
+
+fn doing(phase: Phase) -> &'static str {
+    match phase {
         Phase::Baseline => "counting, undisturbed",
         Phase::Touch => "who touches what",
         Phase::Waits => "who waits for whom",
         Phase::After => "counting, undisturbed again",
-    };
-    format!("attach: {what}, {:.1} s at most", time.as_secs_f64())
+    }
 }
 
 fn say(text: &str) {

@@ -17,10 +17,7 @@ use record::{Attach, AttachedProcess, AttachedSegment, SegmentKind};
 pub(crate) fn render(seen: &Attach, style: &Style) -> String {
     let mut page = Page::new(style);
     page.heading(&described(&seen.segment));
-    page.prose(&format!(
-        "watched for {:.1} s, undisturbed at its begin and its end",
-        seen.watched_ns as f64 / 1e9
-    ));
+    page.prose(&format!("watched for {:.1} s, undisturbed at its begin and its end", seen.watched_ns as f64 / 1e9));
     lines::headline(&mut page, seen);
     processes::write(&mut page, seen);
     counts::write(&mut page, seen);

@@ -25,7 +25,8 @@ fn folder() -> &'static Path {
 pub(crate) fn built(name: &str, flags: &[&str]) -> Result<PathBuf, String> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/foreign").join(format!("{name}.c"));
     let program = folder().join(name);
-    let cc = Command::new("cc").args(["-O1", "-g", "-Wall", "-Wextra"]).arg("-o").arg(&program).arg(source).args(flags);
+    let mut cc = Command::new("cc");
+    cc.args(["-O1", "-g", "-Wall", "-Wextra"]).arg("-o").arg(&program).arg(source).args(flags);
     match cc.output() {
         Err(error) => Err(format!("there is no C compiler: {error}")),
         Ok(output) if !output.status.success() => Err(format!("cc: {}", stderr(&output))),
@@ -67,8 +68,8 @@ impl Sharer {
         let (pid, handle, address) = (child.id(), String::new(), 0);
         let mut sharer = Sharer { child, input, output, pid, handle, address };
         let line = sharer.line();
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let ["ready", handle, address] = words[..] else { panic!("{line:?}") };
+        let told = line.trim().strip_prefix("ready ").and_then(|told| told.rsplit_once(' '));
+        let (handle, address) = told.unwrap_or_else(|| panic!("{line:?}"));
         (sharer.handle, sharer.address) = (handle.to_owned(), address.parse().unwrap());
         sharer
     }
@@ -94,18 +95,15 @@ impl Sharer {
         input.flush().unwrap();
     }
 
-    /// Ends it, and has it gone.
-    pub(crate) fn end(&mut self) {
-        self.input = None;
-        // It may have ended by itself; one that is stuck would hang the test.
-        let _ = self.child.kill();
+    /// Ends it before it can do anything more, and has it gone.
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 }
 
 impl Drop for Sharer {
     fn drop(&mut self) {
-        self.input = None;
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -119,7 +117,10 @@ pub(crate) fn watched(arguments: &[&str]) -> Attach {
 }
 
 pub(crate) fn process(seen: &Attach, pid: u32) -> &AttachedProcess {
-    seen.processes.iter().find(|one| one.pid == pid).unwrap_or_else(|| panic!("no process {pid}: {:#?}", seen.processes))
+    seen.processes
+        .iter()
+        .find(|one| one.pid == pid)
+        .unwrap_or_else(|| panic!("no process {pid}: {:#?}", seen.processes))
 }
 
 /// A watch that goes on beside the test until all that it watches have ended.
@@ -142,11 +143,16 @@ impl Watching {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let errors = BufReader::new(child.stderr.take().unwrap());
         let mut watching = Watching { child, errors, said: String::new() };
-        while !watching.said.contains("counting, undisturbed") {
-            let length = watching.errors.read_line(&mut watching.said).unwrap();
-            assert!(length > 0, "it did not begin: {}", watching.said);
-        }
+        watching.says("counting, undisturbed");
         watching
+    }
+
+    /// Waits until it has said so, now or before.
+    pub(crate) fn says(&mut self, part: &str) {
+        while !self.said.contains(part) {
+            let length = self.errors.read_line(&mut self.said).unwrap();
+            assert!(length > 0, "it never said `{part}`: {}", self.said);
+        }
     }
 
     /// Waits for its end: what it saw.

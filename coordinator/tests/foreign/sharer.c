@@ -25,6 +25,7 @@ enum { BYTES = 16384, PAGE = 4096 };
 
 static volatile uint64_t *segment;
 static char handle[4096];
+static long chosen;
 
 static void fail(const char *what)
 {
@@ -84,15 +85,21 @@ static void futex(long times)
         syscall(SYS_futex, &segment[8], FUTEX_WAIT, (uint32_t)segment[8] + 1, NULL, NULL, 0);
 }
 
-/* Spends so many milliseconds of CPU time on adding to a word. */
-static void spin(long milliseconds)
+static long used(void)
 {
     struct timespec now;
-    do {
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+/* Spends so many milliseconds of CPU time on adding to the chosen word. */
+__attribute__((noinline)) static void spin(long milliseconds)
+{
+    long begin = used();
+    do
         for (int turn = 0; turn < 1000; turn++)
-            segment[0]++;
-        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    } while (now.tv_sec * 1000 + now.tv_nsec / 1000000 < milliseconds);
+            segment[chosen]++;
+    while (used() < begin + milliseconds * 1000);
 }
 
 static void *threaded_fault(void *pages)
@@ -129,6 +136,8 @@ static void obey(char *word, long number, char **argv)
         nap(number);
     else if (!strcmp(word, "futex"))
         futex(number);
+    else if (!strcmp(word, "word"))
+        chosen = number;
     else if (!strcmp(word, "spin"))
         spin(number);
     else if (!strcmp(word, "thread")) {
@@ -144,7 +153,7 @@ static void obey(char *word, long number, char **argv)
     else if (!strcmp(word, "exec"))
         execl("/bin/cat", "cat", NULL);
     else if (!strcmp(word, "again"))
-        execv("/proc/self/exe", argv);
+        execv(argv[0], argv);
     else if (!strcmp(word, "exit"))
         exit(0);
     say("done", number);

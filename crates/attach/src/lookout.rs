@@ -5,20 +5,22 @@ use crate::counts::{Chosen, ProcessCounts, Totals};
 use crate::segment::Key;
 use crate::target::{Looked, Target, look, of_segment};
 use crate::{access, cpu_clock, pidfd};
-use host::Root;
+use host::{Image, Root};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use record::{AttachNote, AttachedProcess, ProcessEnd};
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::AsFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Between two looks, milliseconds: each reads the maps of those who are watched, which stops none of them but can make an
 /// mmap of theirs wait for some microseconds.
 const TICK_MS: u8 = 50;
 
-/// Every so many looks all processes are looked at, and not only those watched and those just born.
-const TICKS_A_CENSUS: u64 = 20;
+/// Between two looks at all processes, and not only at those watched and those just born; and how much longer than such a
+/// look itself, so that on a machine of thousands of processes it takes no more than a fiftieth of a CPU.
+const BETWEEN_CENSUSES: Duration = Duration::from_secs(1);
+const CENSUSES_A_REST: u32 = 50;
 
 /// What is asked of the lookout.
 pub(crate) struct Lookout<'a> {
@@ -28,7 +30,32 @@ pub(crate) struct Lookout<'a> {
     /// These alone, where a user named processes.
     pids: &'a [u32],
     began: Instant,
+    tell: &'a (dyn Fn(News<'_>) + Sync),
     seen: Mutex<Seen>,
+}
+
+/// What happens while a watch goes on.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum News<'a> {
+    /// A phase begins, and how long it may take.
+    Phase(Phase, Duration),
+    /// A process began to map the segment: its number and its name.
+    Joined(u32, &'a str),
+    /// A process left.
+    Left(u32, &'a str, ProcessEnd),
+}
+
+/// What a watch is doing.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Counting alone, before anything costs.
+    Baseline,
+    /// Finding out who touches what.
+    Touch,
+    /// Watching who waits for whom.
+    Waits,
+    /// Counting alone again.
+    After,
 }
 
 #[derive(Default)]
@@ -44,7 +71,7 @@ struct Seen {
 /// One process, from when it was first seen to map the segment.
 struct Watched {
     target: Target,
-    image: BTreeMap<String, u64>,
+    image: Image,
     command: String,
     executable: Option<String>,
     pid_inside: Option<u32>,
@@ -72,20 +99,15 @@ impl<'a> Lookout<'a> {
         pids: &'a [u32],
         key: Key,
         targets: Vec<Target>,
+        tell: &'a (dyn Fn(News<'_>) + Sync),
     ) -> Lookout<'a> {
         let known = host::process_numbers(root).into_iter().collect();
-        let lookout = Lookout {
-            root,
-            key,
-            chosen,
-            pids,
-            began: Instant::now(),
-            seen: Mutex::new(Seen { known, ..Seen::default() }),
-        };
+        let seen = Mutex::new(Seen { known, ..Seen::default() });
+        let lookout = Lookout { root, key, chosen, pids, began: Instant::now(), tell, seen };
         for target in targets {
             // What runs there now, read again: the target was found a moment ago.
             if let Looked::Maps(target, maps) = look(root, target.pid, key) {
-                lookout.add(&mut lookout.seen(), *target, maps.image, None);
+                lookout.add(&mut lookout.seen(), *target, maps.image(), None);
             }
         }
         lookout
@@ -98,19 +120,22 @@ impl<'a> Lookout<'a> {
 
     /// Looks until `stop` is closed at its other end. For a thread of its own.
     pub(crate) fn run(&self, stop: impl AsFd) {
-        for tick in 1.. {
-            let mut fds = [PollFd::new(stop.as_fd(), PollFlags::empty())];
-            if poll(&mut fds, PollTimeout::from(TICK_MS)) == Ok(1) {
-                return;
+        let mut next_census = Instant::now() + BETWEEN_CENSUSES;
+        let mut fds = [PollFd::new(stop.as_fd(), PollFlags::empty())];
+        while poll(&mut fds, PollTimeout::from(TICK_MS)) != Ok(1) {
+            let now = Instant::now();
+            let all = now >= next_census;
+            self.look(all);
+            if all {
+                next_census = Instant::now() + BETWEEN_CENSUSES.max(now.elapsed() * CENSUSES_A_REST);
             }
-            self.look(tick % TICKS_A_CENSUS == 0);
         }
     }
 
     /// Looks once: at those watched and at newcomers; where `all`, at every process.
     pub(crate) fn look(&self, all: bool) {
         let mut seen = self.seen();
-        seen.watched.iter_mut().for_each(|one| one.look(self.root, self.key));
+        seen.watched.iter_mut().for_each(|one| self.look_at(one));
         if !self.pids.is_empty() {
             return;
         }
@@ -123,15 +148,15 @@ impl<'a> Lookout<'a> {
                 continue;
             }
             if let Looked::Maps(target, maps) = look(self.root, pid, self.key) {
-                self.add(&mut seen, *target, maps.image, Some(Instant::now()));
+                self.add(&mut seen, *target, maps.image(), Some(Instant::now()));
             }
         }
     }
 
-    fn add(&self, seen: &mut Seen, target: Target, image: BTreeMap<String, u64>, joined: Option<Instant>) {
+    fn add(&self, seen: &mut Seen, target: Target, image: Image, joined: Option<Instant>) {
         let pid = target.pid;
         let counts = ProcessCounts::open(self.root, self.chosen, &target);
-        seen.notes.extend(self.notes_on(pid, &counts));
+        seen.notes.extend(self.note_on(pid, &counts));
         let mut one = Watched {
             image,
             command: host::command_of(self.root, pid).unwrap_or_default(),
@@ -145,30 +170,34 @@ impl<'a> Lookout<'a> {
             edges: BTreeMap::new(),
         };
         one.mark(seen.phase, self.chosen);
-        // Until its counters were open it was not counted, and what its name stood for is read: it must still live.
-        one.look(self.root, self.key);
+        if joined.is_some() {
+            (self.tell)(News::Joined(pid, &one.command));
+        }
+        // It may have left while its counters were being opened.
+        self.look_at(&mut one);
         seen.watched.push(one);
     }
 
-    fn notes_on(&self, pid: u32, counts: &ProcessCounts) -> Vec<AttachNote> {
-        let mut notes = Vec::new();
-        if let Some(closed) = access::closed_memory(self.root, pid) {
-            let text = format!("{}; its words cannot be read", closed.why);
-            notes.push(AttachNote { id: "not_permitted".to_owned(), pid: Some(pid), text, cure: Some(closed.cure) });
+    fn look_at(&self, one: &mut Watched) {
+        let before = one.ended.map(|(end, _)| end);
+        one.look(self.root, self.key);
+        match one.ended.map(|(end, _)| end) {
+            Some(end) if before != Some(end) => (self.tell)(News::Left(one.target.pid, &one.command, end)),
+            None if before.is_some() => (self.tell)(News::Joined(one.target.pid, &one.command)),
+            _ => {}
         }
-        if counts.unclear > 0 {
-            notes.push(AttachNote {
-                id: "threads_born".to_owned(),
-                pid: Some(pid),
-                text: format!(
-                    "{} began {} thread(s) while its counters were being opened, which may be missing from its counts",
-                    access::named(self.root, pid),
-                    counts.unclear
-                ),
-                cure: Some("watch again".to_owned()),
-            });
-        }
-        notes
+    }
+
+    fn note_on(&self, pid: u32, counts: &ProcessCounts) -> Option<AttachNote> {
+        let text = || {
+            format!(
+                "{} began {} thread(s) while its counters were being opened, which may be missing from its counts",
+                access::named(self.root, pid),
+                counts.unclear
+            )
+        };
+        let cure = Some("watch again".to_owned());
+        (counts.unclear > 0).then(|| AttachNote { id: "threads_born".to_owned(), pid: Some(pid), text: text(), cure })
     }
 
     /// Marks that phase `phase` begins.
@@ -227,10 +256,10 @@ impl Watched {
         }
         let Ok(now) = now else { return };
         // Between an execve's taking down of the old program and its putting up of the new one there is neither.
-        if now.address_bits.is_none() || (now.image.is_empty() && !self.image.is_empty()) {
+        if now.address_bits().is_none() || (now.image() == Image::default() && self.image != Image::default()) {
             return;
         }
-        if now.image != self.image {
+        if now.image() != self.image {
             return self.end(ProcessEnd::Executed);
         }
         self.threads.extend(host::thread_numbers(root, self.target.pid));
@@ -305,6 +334,6 @@ impl Watched {
     }
 }
 
-pub(crate) fn nanoseconds(time: std::time::Duration) -> u64 {
+pub(crate) fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -12,7 +12,7 @@ mod records;
 mod ring;
 
 pub(crate) use event::{Access, Event, Order, Source, Whom};
-pub(crate) use records::{Fields, Record};
+pub(crate) use records::{Fields, Record, Sample};
 pub(crate) use ring::Ring;
 
 #[cfg(test)]

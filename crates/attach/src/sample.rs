@@ -102,6 +102,7 @@ impl Sampled {
                 seen.list.push(Moment { pid, tid, cpu, ip, registers: sample.registers });
             }
             Record::Lost(count) => seen.lost += count,
+            Record::Born { .. } | Record::Ended { .. } | Record::Executed { .. } => {}
         });
     }
 }

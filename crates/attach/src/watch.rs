@@ -1,64 +1,61 @@
 //! The watch: counts before, the steps that touch the targets, counts behind, and what all of it amounts to.
 
+use crate::Fields;
 use crate::access::Closed;
 use crate::cost;
 use crate::counts::Chosen;
 use crate::find::Found;
-use crate::lookout::{Lookout, nanoseconds};
+use crate::futex::{self, Waits};
+use crate::lookout::{Lookout, News, Phase, nanoseconds};
+use crate::symbols::SymbolParser;
 use crate::target::{Target, Targets};
+use crate::touch::{self, TouchOptions, Touched};
 use host::Root;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use record::{
-    Attach, AttachNote, AttachedProcess, AttachedSegment, SCHEMA_VERSION, TouchedLine, WatchCost, WatchedLock,
+    Attach, AttachNote, AttachedProcess, AttachedSegment, Interval, SCHEMA_VERSION, TouchedLine, WatchCost, WatchedLock,
 };
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// When each phase ends, as a share of the time given: counts alone, who touches what, who waits for whom, and counts alone
-/// again. The two at the ends are compared, so they are as long as each other.
+/// again. The two at the ends are compared, so they are about as long as each other: reading symbols, and pricing and
+/// closing what was opened, takes some of the last quarter.
 const BASELINE_ENDS: f64 = 0.15;
-const TOUCH_ENDS: f64 = 0.60;
-const WAITS_END: f64 = 0.85;
+const TOUCH_ENDS: f64 = 0.55;
+const WAITS_END: f64 = 0.77;
+
+/// What the last phase has at the least, as a share of the time, however late the others ended: rates of less would be of a
+/// moment.
+const AFTER_LEAST: f64 = 0.1;
 
 /// How often a phase in which nothing is done looks whether anybody is left to watch.
 const NAP: Duration = Duration::from_millis(20);
 
 /// What a watch is asked for.
-#[derive(Debug)]
 pub struct WatchOptions<'a> {
-    /// How long it takes in all.
+    /// How long it takes in all; reading symbols comes on top.
     pub time: Duration,
     /// These processes alone, as they were given to [`crate::find()`]; empty for all that map the segment.
     pub pids: &'a [u32],
+    /// [`TouchOptions::penalty`].
+    pub penalty: &'a dyn Fn(u32, u32) -> Option<Interval>,
+    /// [`TouchOptions::parser`].
+    pub parser: Option<&'a SymbolParser>,
+    /// The struct that lies in the segment.
+    pub fields: Option<&'a Fields>,
 }
 
-/// What a watch is doing.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Phase {
-    /// Counting alone, before anything costs.
-    Baseline,
-    /// Finding out who touches what.
-    Touch,
-    /// Watching who waits for whom.
-    Waits,
-    /// Counting alone again.
-    After,
-}
-
-/// Watches what was found, and tells `progress` of each phase as it begins and how long it may take. It changes nothing in
-/// the targets, and when this process ends, be it by a signal, the kernel closes all that was opened on them.
-pub fn watch(
-    root: &Root,
-    found: Found,
-    options: &WatchOptions<'_>,
-    progress: &mut dyn FnMut(Phase, Duration),
-) -> Attach {
+/// Watches what was found, and tells what happens as it happens, from two threads. It changes nothing in the targets, and
+/// when this process ends, be it by a signal, the kernel closes all that was opened on them.
+pub fn watch(root: &Root, found: Found, options: &WatchOptions<'_>, tell: &(dyn Fn(News<'_>) + Sync)) -> Attach {
     raise_open_files();
     let Found { targets: Targets { segment, processes }, closed, mut notes } = found;
     notes.extend(processes.iter().filter_map(foreign_addresses));
     let chosen = Chosen::here(root);
-    let lookout = Lookout::begin(root, &chosen, options.pids, (segment.device, segment.inode), processes);
-    let mut seen = beside(&lookout, || steps(&lookout, &segment, options, progress));
+    let lookout = Lookout::begin(root, &chosen, options.pids, (segment.device, segment.inode), processes, tell);
+    let steps = Steps { root, lookout: &lookout, segment: &segment, options, tell };
+    let mut seen = beside(&lookout, || steps.all());
     let watched_ns = nanoseconds(lookout.began().elapsed());
     seen.cost = cost::over(seen.cost, lookout.cpu_ns(1));
     let (mut processes, noted) = lookout.into_processes();
@@ -98,51 +95,86 @@ fn beside<T>(lookout: &Lookout<'_>, work: impl FnOnce() -> T) -> T {
     })
 }
 
-/// The phases, one behind the other.
-fn steps(
-    lookout: &Lookout<'_>,
-    segment: &AttachedSegment,
-    options: &WatchOptions<'_>,
-    progress: &mut dyn FnMut(Phase, Duration),
-) -> Seen {
-    let until = |share: f64| lookout.began() + options.time.mul_f64(share);
-    let mut begin = |phase, end: Instant| {
-        let time = end.saturating_duration_since(Instant::now());
-        progress(phase, time);
-        time
-    };
-    begin(Phase::Baseline, until(BASELINE_ENDS));
-    rest(lookout, until(BASELINE_ENDS));
-    lookout.mark(1);
-    let targets = || Targets { segment: segment.clone(), processes: lookout.targets() };
-    let mut seen = Seen::default();
-    let time = begin(Phase::Touch, until(TOUCH_ENDS));
-    touch(&targets(), time, &mut seen);
-    let time = begin(Phase::Waits, until(WAITS_END));
-    waits(&targets(), time, &mut seen);
-    lookout.mark(2);
-    begin(Phase::After, until(1.0));
-    rest(lookout, until(1.0));
-    lookout.mark(3);
-    seen
+/// What the phases work with.
+struct Steps<'a> {
+    root: &'a Root,
+    lookout: &'a Lookout<'a>,
+    segment: &'a AttachedSegment,
+    options: &'a WatchOptions<'a>,
+    tell: &'a (dyn Fn(News<'_>) + Sync),
 }
 
-/// Waits, as long as anybody maps the segment.
-fn rest(lookout: &Lookout<'_>, until: Instant) {
-    while let Some(left) = until.checked_duration_since(Instant::now()) {
-        if lookout.is_deserted() {
-            return;
-        }
-        std::thread::sleep(left.min(NAP));
+impl Steps<'_> {
+    /// The phases, one behind the other.
+    fn all(&self) -> Seen {
+        self.begin(Phase::Baseline, self.until(BASELINE_ENDS));
+        self.rest(self.until(BASELINE_ENDS));
+        self.lookout.mark(1);
+        let time = self.begin(Phase::Touch, self.until(TOUCH_ENDS));
+        let touched = self.touch(time);
+        let until = self.until(WAITS_END);
+        self.begin(Phase::Waits, until);
+        let targets = self.targets();
+        let waited = futex::watch(self.root, &targets, || Instant::now() >= until);
+        self.lookout.mark(2);
+        let least = self.options.time.mul_f64(AFTER_LEAST);
+        let end = self.until(1.0).max(Instant::now() + least);
+        self.begin(Phase::After, end);
+        self.rest(end);
+        self.lookout.mark(3);
+        self.seen(touched, waited)
     }
-}
 
-fn touch(targets: &Targets, time: Duration, seen: &mut Seen) {
-    let _ = (targets, time, seen);
-}
+    fn until(&self, share: f64) -> Instant {
+        self.lookout.began() + self.options.time.mul_f64(share)
+    }
 
-fn waits(targets: &Targets, time: Duration, seen: &mut Seen) {
-    let _ = (targets, time, seen);
+    /// Says that a phase begins, and how long it has.
+    fn begin(&self, phase: Phase, until: Instant) -> Duration {
+        let time = until.saturating_duration_since(Instant::now());
+        (self.tell)(News::Phase(phase, time));
+        time
+    }
+
+    /// Waits, as long as anybody maps the segment.
+    fn rest(&self, until: Instant) {
+        while let Some(left) = until.checked_duration_since(Instant::now()) {
+            if self.lookout.is_deserted() {
+                return;
+            }
+            std::thread::sleep(left.min(NAP));
+        }
+    }
+
+    fn targets(&self) -> Targets {
+        Targets { segment: self.segment.clone(), processes: self.lookout.targets() }
+    }
+
+    fn touch(&self, time: Duration) -> Touched {
+        let targets = self.targets();
+        if targets.processes.is_empty() {
+            return Touched::default();
+        }
+        let WatchOptions { penalty, parser, fields, .. } = *self.options;
+        let stop = || self.lookout.is_deserted();
+        touch::watch(&targets, &TouchOptions { time, penalty, parser, fields, stop: &stop })
+    }
+
+    /// What both steps saw, each made whole by the other's: a word that is waited for is a lock, and who spins on it does not
+    /// show in the kernel.
+    fn seen(&self, mut touched: Touched, waited: Waits) -> Seen {
+        touched.mark_locks(&waited.locks.iter().map(|lock| lock.offset).collect());
+        let mut seen = Seen { lines: touched.lines, locks: waited.locks, ..Seen::default() };
+        for lock in &mut seen.locks {
+            lock.field = self.options.fields.and_then(|fields| fields.name(lock.offset));
+            lock.spinners = touched.spinners.remove(&lock.offset).unwrap_or_default();
+        }
+        for (notes, cost) in [(touched.notes, touched.cost), (waited.notes, waited.cost)] {
+            seen.notes.extend(notes);
+            cost::add(&mut seen.cost, &cost);
+        }
+        seen
+    }
 }
 
 /// Every counter on every thread takes a descriptor: as many as this process may have without asking anybody. Where that is

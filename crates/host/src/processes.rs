@@ -111,12 +111,16 @@ mod tests {
     #[test]
     fn the_number_inside_is_the_last_where_there_are_several() {
         let of = |row: &str| pid_inside(&Fixture::new().file("proc/7/status", &format!("{row}\n")).root(), 7);
-        assert_eq!((of("NSpid:\t7\t1"), of("NSpid:\t7\t40\t3"), of("NSpid:\t7"), of("Name:\tx")), (Some(1), Some(3), None, None));
+        assert_eq!(
+            (of("NSpid:\t7\t1"), of("NSpid:\t7\t40\t3"), of("NSpid:\t7"), of("Name:\tx")),
+            (Some(1), Some(3), None, None)
+        );
     }
 
     #[test]
     fn the_capability_is_one_bit_of_them() {
-        let with = |set: &str| may_look_at_all(&Fixture::new().file("proc/self/status", &format!("CapEff:\t{set}\n")).root());
+        let with =
+            |set: &str| may_look_at_all(&Fixture::new().file("proc/self/status", &format!("CapEff:\t{set}\n")).root());
         assert!(with("0000000000080000") && with("000001ffffffffff"));
         assert!(!with("0000000000000000") && !with("000001fffff7ffff") && !may_look_at_all(&Fixture::new().root()));
     }

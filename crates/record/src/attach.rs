@@ -255,8 +255,10 @@ pub struct WatchedLock {
     pub waits: u64,
     /// Of these, the ones that the kernel refused at once because the word had changed.
     pub refused: u64,
-    /// Waits that had not ended when watching did.
+    /// Waits that had not ended when watching did, those begun before it included.
     pub unended: u64,
+    /// Waits that had begun before watching did: how long they were is not known, so `waits` and `wait_ns` are without them.
+    pub begun_before: u64,
     /// How long the waits in the kernel were, nanoseconds.
     pub wait_ns: WaitTimes,
     /// Pids that waited, with how many waits and how many nanoseconds in all; the most first.
@@ -269,6 +271,21 @@ pub struct WatchedLock {
     pub findings: Vec<LockFinding>,
     /// Events lost by a full buffer.
     pub lost: u64,
+    /// What probes in the programs' own code counted, where they were asked for.
+    #[serde(default)]
+    pub probed: Option<ProbedLock>,
+}
+
+/// How often a lock was taken, as probes counted it in a step of their own. Each is `None` where no program or library of those
+/// that map the segment has such a place.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProbedLock {
+    /// Calls of `pthread_mutex_lock`, those that did not wait included.
+    pub calls: Option<u64>,
+    /// Waits begun, by the lab's own markers.
+    pub contended: Option<u64>,
+    /// Waits that ended in owning it, by the lab's own markers.
+    pub acquired: Option<u64>,
 }
 
 /// Percentiles of waits, nanoseconds, to three digits; all 0 where there were none.

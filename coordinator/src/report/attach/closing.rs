@@ -18,7 +18,8 @@ pub(super) fn write(page: &mut Page, seen: &Attach) {
 fn cost(seen: &Attach) -> String {
     let cost = &seen.cost;
     let taken = [(cost.traps, "trap"), (cost.samples, "sample"), (cost.events, "event")];
-    let taken: Vec<String> = taken.iter().filter(|(number, _)| *number > 0).map(|(number, of)| plural(*number, of)).collect();
+    let taken: Vec<String> =
+        taken.iter().filter(|(number, _)| *number > 0).map(|(number, of)| plural(*number, of)).collect();
     if taken.is_empty() {
         return "Nothing was armed: counters alone ran, at no more than a few nanoseconds a context switch.".to_owned();
     }

@@ -17,7 +17,9 @@ pub(super) fn write(page: &mut Page, seen: &Attach) {
     page.heading("What each did, a second, before the watch looked closely, while it did, and after");
     let events = events(seen);
     let mut columns = vec![Column::words("process"), Column::words("phase"), Column::figures("CPU, %", "CPU\n%")];
-    columns.extend(events.iter().map(|event| Column::figures(event.replace('_', " "), head(&event.replace('_', " "), "/s"))));
+    columns.extend(
+        events.iter().map(|event| Column::figures(event.replace('_', " "), head(&event.replace('_', " "), "/s"))),
+    );
     let rows = seen.processes.iter().filter(|one| one.counted_ns > 0).flat_map(|one| rows(one, &events)).collect();
     page.grid_in_bands(Grid { columns, rows }, 2, &Notes::default());
     uncounted(page, seen);
@@ -29,7 +31,8 @@ fn events(seen: &Attach) -> Vec<String> {
         let counted = one.counters.iter().filter(|(_, reading)| reading.value().is_some_and(|value| value > 0));
         counted.map(|(name, _)| name.clone()).collect::<Vec<_>>()
     };
-    let mut events: Vec<String> = seen.processes.iter().flat_map(happened).filter(|name| name != SHOWN_AS_CPU).collect();
+    let mut events: Vec<String> =
+        seen.processes.iter().flat_map(happened).filter(|name| name != SHOWN_AS_CPU).collect();
     events.sort();
     events.dedup();
     events

@@ -1,6 +1,6 @@
 //! The lines that somebody was seen to touch: what the accesses to each amount to, and who makes them where.
 
-use super::{hex, rate, who, whom};
+use super::{hex, rate, whom};
 use crate::report::figures::{Figure, count, percent, plural};
 use crate::report::page::Page;
 use crate::report::style::Tone;
@@ -11,12 +11,36 @@ use record::{Attach, LineVerdict, TouchedLine, TouchedWord, TouchingInstruction}
 const MOST_LINES: usize = 12;
 /// Instructions shown of one word.
 const MOST_INSTRUCTIONS: usize = 4;
+/// Words named in the page's first sentence.
+const MOST_IN_A_STORY: usize = 3;
 
 /// The answer, before anything else: what the dearest line is.
 pub(super) fn headline(page: &mut Page, seen: &Attach) {
     let Some(line) = seen.lines.iter().find(|line| tone(line.verdict) != Tone::Good) else { return };
     let (tone, word) = (tone(line.verdict), word(line.verdict));
-    page.verdict(tone, word, &format!("line at offset {}{}", hex(line.offset), gain(line)));
+    page.verdict(tone, word, &format!("{}{}", story(seen, line), gain(line)));
+}
+
+/// `hits[0] (written by 4711 a) and hits[1] (written by 4712 b) lie on line 0`.
+fn story(seen: &Attach, line: &TouchedLine) -> String {
+    let word = |word: &TouchedWord| format!("{} ({})", named(word), users(seen, word));
+    let mut told: Vec<String> = line.words.iter().take(MOST_IN_A_STORY).map(word).collect();
+    if let Some(more) = line.words.len().checked_sub(MOST_IN_A_STORY).filter(|more| *more > 0) {
+        told.push(format!("{more} more"));
+    }
+    let verb = if line.words.len() == 1 { "lies" } else { "lie" };
+    format!("{} {verb} on line {}", told.join(", "), count(line.offset / CACHE_LINE_BYTES))
+}
+
+/// A word by its field's name, else by its offset.
+fn named(word: &TouchedWord) -> String {
+    word.field.clone().unwrap_or_else(|| format!("the word at {}", hex(word.offset)))
+}
+
+fn users(seen: &Attach, word: &TouchedWord) -> String {
+    let readers: Vec<u32> = word.readers.iter().copied().filter(|pid| !word.writers.contains(pid)).collect();
+    let told = [("written", &word.writers), ("read", &readers)].into_iter().filter(|(_, pids)| !pids.is_empty());
+    told.map(|(how, pids)| format!("{how} by {}", whom(seen, pids))).collect::<Vec<_>>().join("; ")
 }
 
 pub(super) fn write(page: &mut Page, seen: &Attach) {
@@ -43,24 +67,35 @@ fn one(page: &mut Page, seen: &Attach, line: &TouchedLine) {
 
 fn touched(page: &mut Page, seen: &Attach, word: &TouchedWord) {
     let named = word.field.as_ref().map_or_else(String::new, |field| format!(" `{field}`"));
-    let mut users = Vec::new();
-    if !word.writers.is_empty() {
-        users.push(format!("written by {}", whom(seen, &word.writers)));
-    }
-    let readers: Vec<u32> = word.readers.iter().copied().filter(|pid| !word.writers.contains(pid)).collect();
-    if !readers.is_empty() {
-        users.push(format!("read by {}", whom(seen, &readers)));
-    }
     let proof = if word.proved { "" } else { " (from samples, not proved)" };
-    page.item(2, "- ", &format!("{}{named}, {}: {}{proof}", hex(word.offset), plural(u64::from(word.bytes), "byte"), users.join("; ")));
-    word.instructions.iter().take(MOST_INSTRUCTIONS).for_each(|at| page.item(4, "", &instruction(seen, at)));
+    let bytes = plural(u64::from(word.bytes), "byte");
+    page.item(2, "- ", &format!("{}{named}, {bytes}: {}{proof}", hex(word.offset), users(seen, word)));
+    let mut places: Vec<(String, Vec<u32>)> = Vec::new();
+    for at in &word.instructions {
+        let place = instruction(at);
+        match places.iter_mut().find(|(known, _)| *known == place) {
+            Some((_, pids)) if pids.contains(&at.pid) => {}
+            Some((_, pids)) => pids.push(at.pid),
+            None => places.push((place, vec![at.pid])),
+        }
+    }
+    for (place, pids) in places.iter().take(MOST_INSTRUCTIONS) {
+        let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
+        page.item(4, "", &format!("{}: {place}", pids.join(", ")));
+    }
 }
 
-fn instruction(seen: &Attach, at: &TouchingInstruction) -> String {
+/// `mov %rax,(%rdi) in bump+0xc (ring.c:10)`; without a symbol, where in which file or only where.
+fn instruction(at: &TouchingInstruction) -> String {
     let text = at.text.as_deref().unwrap_or("an instruction that cannot be read");
-    let symbol = at.symbol.clone().unwrap_or_else(|| hex(at.address));
+    let object = at.object.as_deref().map(|path| path.rsplit('/').next().unwrap_or(path));
+    let place = match (&at.symbol, object) {
+        (Some(symbol), _) => symbol.clone(),
+        (None, Some(object)) => object.to_owned(),
+        (None, None) => hex(at.address),
+    };
     let source = at.source.as_ref().map_or_else(String::new, |(file, line)| format!(" ({file}:{line})"));
-    format!("{}: {text} in {symbol}{source}", who(seen, at.pid))
+    format!("{text} in {place}{source}")
 }
 
 /// What a cure could give back, where that is known.
@@ -105,7 +140,9 @@ fn meaning(verdict: LineVerdict) -> &'static str {
         LineVerdict::LockWord => {
             "A lock: who waits shows below. Shorter critical sections, or fewer of them, and nothing else on its line."
         }
-        LineVerdict::ReadMostly => "Several read it and nobody was seen to write: each keeps a copy, and that is cheap.",
+        LineVerdict::ReadMostly => {
+            "Several read it and nobody was seen to write: each keeps a copy, and that is cheap."
+        }
         LineVerdict::Private => "One process alone was seen to use it.",
     }
 }

@@ -63,13 +63,22 @@ fn users(page: &mut Page, seen: &Attach, lock: &WatchedLock) {
     };
     let mut told = Vec::new();
     if !lock.waiters.is_empty() {
-        told.push(format!("waited: {}", named(&lock.waiters, &|user| format!("{} × ({})", count(user.calls), time(user.amount)))));
+        told.push(format!(
+            "waited: {}",
+            named(&lock.waiters, &|user| format!("{} × ({})", count(user.calls), time(user.amount)))
+        ));
     }
     if !lock.wakers.is_empty() {
-        told.push(format!("woke: {}", named(&lock.wakers, &|user| format!("{} × ({})", count(user.calls), count(user.amount)))));
+        told.push(format!(
+            "woke: {}",
+            named(&lock.wakers, &|user| format!("{} × ({})", count(user.calls), count(user.amount)))
+        ));
     }
     if !lock.spinners.is_empty() {
         told.push(format!("seen spinning: {}", whom(seen, &lock.spinners)));
+    }
+    if lock.begun_before > 0 {
+        told.push(format!("{} begun before the watch", plural(lock.begun_before, "wait")));
     }
     if lock.lost > 0 {
         told.push(format!("{} found the buffer full", plural(lock.lost, "event")));

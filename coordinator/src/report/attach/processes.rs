@@ -60,7 +60,11 @@ fn remarks(one: &AttachedProcess) -> Vec<(Tone, &'static str, String)> {
         remarks.push((Tone::Faint, "container", format!("{name} is process {inside} in its own namespace of pids")));
     }
     if one.address_bits != 64 {
-        remarks.push((Tone::Faint, "addresses", format!("{name} has {} of them", plural(u64::from(one.address_bits), "bit"))));
+        remarks.push((
+            Tone::Faint,
+            "addresses",
+            format!("{name} has {} of them", plural(u64::from(one.address_bits), "bit")),
+        ));
     }
     let ended = match one.ended {
         None => return remarks,

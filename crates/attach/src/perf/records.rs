@@ -3,9 +3,14 @@
 //! # References
 //! perf_event_open(2), "MMAP layout".
 
-/// `PERF_RECORD_LOST` and `PERF_RECORD_SAMPLE` of `linux/perf_event.h`.
+/// `PERF_RECORD_LOST`, `_COMM`, `_EXIT`, `_FORK` and `_SAMPLE` of `linux/perf_event.h`.
 const LOST: u32 = 2;
+const COMM: u32 = 3;
+const EXIT: u32 = 4;
+const FORK: u32 = 7;
 const SAMPLE: u32 = 9;
+/// `PERF_RECORD_MISC_COMM_EXEC`: the new name is that of a program just executed.
+const EXECUTES: u16 = 1 << 13;
 /// `struct perf_event_header`: type, misc, size.
 pub(super) const HEADER_BYTES: usize = 8;
 /// The lower bits of `misc` say where the CPU was; 2 is user mode.
@@ -60,6 +65,35 @@ pub(crate) enum Record<'a> {
     Sample(Sample<'a>),
     /// So many records found the ring full.
     Lost(u64),
+    /// A thread was begun: of a new process, where `parent`, the process of the thread that began it, is another.
+    Born {
+        /// Its process.
+        pid: u32,
+        /// Its number.
+        tid: u32,
+        /// The process of who began it.
+        parent: u32,
+        /// Nanoseconds of CLOCK_MONOTONIC.
+        time_ns: u64,
+    },
+    /// A thread ended.
+    Ended {
+        /// Its process.
+        pid: u32,
+        /// Its number.
+        tid: u32,
+        /// Nanoseconds of CLOCK_MONOTONIC.
+        time_ns: u64,
+    },
+    /// A process executes another program, in this thread, all others having ended.
+    Executed {
+        /// The process.
+        pid: u32,
+        /// The thread.
+        tid: u32,
+        /// Nanoseconds of CLOCK_MONOTONIC.
+        time_ns: u64,
+    },
 }
 
 /// What was asked for; the others are 0 or empty.
@@ -100,8 +134,25 @@ pub(super) fn next<'a>(log: &mut &'a [u8], fields: Fields, registers: u64) -> Op
     Some(match kind {
         SAMPLE => sample(&mut body, misc, fields, registers).map(Record::Sample),
         LOST => take(&mut body).and_then(|_id| take(&mut body)).map(Record::Lost),
+        FORK | EXIT => life(kind, &mut body),
+        COMM if misc & EXECUTES != 0 => executed(body, fields),
         _ => None,
     })
+}
+
+fn life(kind: u32, body: &mut &[u8]) -> Option<Record<'static>> {
+    let (pid, parent) = halves(take(body)?);
+    let (tid, _) = halves(take(body)?);
+    let time_ns = take(body)?;
+    Some(if kind == FORK { Record::Born { pid, tid, parent, time_ns } } else { Record::Ended { pid, tid, time_ns } })
+}
+
+/// Its time is among what samples have too, which lies at the end in another order: thread, time, CPU, identifier.
+fn executed(body: &[u8], fields: Fields) -> Option<Record<'static>> {
+    let (pid, tid) = halves(take(&mut &body[..])?);
+    let behind = [Fields::TIME, Fields::CPU, Fields::IDENTIFIER].into_iter().filter(|field| fields.has(*field)).count();
+    let at = body.len().checked_sub(8 * behind).filter(|_| fields.has(Fields::TIME))?;
+    Some(Record::Executed { pid, tid, time_ns: take(&mut &body[at..])? })
 }
 
 /// In the order in which the kernel writes them.

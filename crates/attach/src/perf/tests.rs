@@ -22,7 +22,7 @@ fn a_sample_comes_apart_in_the_kernels_order() {
     let fields = HIT.and(Fields::CPU).and(Fields::RAW).and(Fields::REGISTERS);
     let raw = 12u64 | 7 << 32; // twelve bytes, the first of which are a 7
     let words = [1, 0x400000, 5 | 6 << 32, 77, 0x1000, 3, raw, 9, 2, 10, 20];
-    let bytes = [record(9, 2, &words), record(2, 0, &[1, 40]), record(4, 0, &[0; 3])].concat();
+    let bytes = [record(9, 2, &words), record(2, 0, &[1, 40]), record(13, 0, &[0; 3])].concat();
     let mut log = &bytes[..];
     let Some(Some(Record::Sample(sample))) = next(&mut log, fields, 0b101) else { panic!("no sample") };
     assert_eq!((sample.id, sample.ip, sample.pid, sample.tid), (1, 0x400000, 5, 6));
@@ -32,6 +32,23 @@ fn a_sample_comes_apart_in_the_kernels_order() {
     assert_eq!(next(&mut log, fields, 0b101), Some(None), "a record of another kind");
     assert_eq!((log.len(), next(&mut log, fields, 0b101)), (0, None));
     assert_eq!(next(&mut &record(9, 2, &words[..3])[..], fields, 0b101), Some(None), "a sample that is cut off");
+}
+
+#[test]
+fn what_became_of_a_thread_is_a_record_with_its_time() {
+    let fields = HIT.and(Fields::RAW);
+    let halves = |low: u64, high: u64| low | high << 32;
+    let born = record(7, 0, &[halves(11, 10), halves(12, 10), 77]);
+    let ended = record(4, 0, &[halves(11, 10), halves(12, 10), 88]);
+    // A name of 16 bytes, and then thread, time and identifier.
+    let name = |misc| record(3, misc, &[halves(11, 11), 0x006d_616e, 0, halves(11, 11), 99, 1]);
+    let bytes = [born, ended, name(1 << 13), name(0)].concat();
+    let mut log = &bytes[..];
+    let mut taken = || next(&mut log, fields, 0);
+    assert_eq!(taken(), Some(Some(Record::Born { pid: 11, tid: 12, parent: 10, time_ns: 77 })));
+    assert_eq!(taken(), Some(Some(Record::Ended { pid: 11, tid: 12, time_ns: 88 })));
+    assert_eq!(taken(), Some(Some(Record::Executed { pid: 11, tid: 11, time_ns: 99 })));
+    assert_eq!(taken(), Some(None), "a thread that gives itself another name");
 }
 
 /// A thread that adds to a word until it is dropped, and its number.

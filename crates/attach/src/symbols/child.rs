@@ -1,5 +1,6 @@
 //! The parser's child, as the watcher sees it: started, asked, ended.
 
+use super::spots::{self, Spot};
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -9,7 +10,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::stat::Mode;
 use nix::sys::wait::waitpid;
 use nix::unistd::Pid;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::CString;
 use std::fs::File;
 use std::io::{Read, Seek, Write};
@@ -74,8 +75,25 @@ impl SymbolParser {
         offsets: &[u64],
         deadline: Instant,
     ) -> Result<BTreeMap<u64, Answer>, NoAnswer> {
+        let request: String = offsets.iter().map(|offset| format!("{offset:x}\n")).collect();
+        self.exchange(file, &request, deadline, parse)
+    }
+
+    /// Asks a child for the places of a file at which locks are taken.
+    pub(super) fn ask_spots(&self, file: &File, deadline: Instant) -> Result<BTreeSet<Spot>, NoAnswer> {
+        self.exchange(file, spots::REQUEST, deadline, spots::parse)
+    }
+
+    /// Has a child read a file, and takes apart what it says; an answer that is cut off counts as far as it goes.
+    fn exchange<T: Default + PartialEq>(
+        &self,
+        file: &File,
+        request: &str,
+        deadline: Instant,
+        parse: impl Fn(&str) -> T,
+    ) -> Result<T, NoAnswer> {
         let deadline = deadline.min(Instant::now() + TIME_MAX);
-        let request = request(offsets).map_err(NoAnswer::NotStarted)?;
+        let request = written(request).map_err(NoAnswer::NotStarted)?;
         let (pid, mut answer) = self.start(file, &request).map_err(NoAnswer::NotStarted)?;
         let told = read_until(&mut answer, deadline);
         // Its number is its own until it is waited for.
@@ -83,7 +101,7 @@ impl SymbolParser {
         while waitpid(pid, None) == Err(Errno::EINTR) {}
         let (text, is_whole) = told;
         let answers = parse(&text);
-        match (answers.is_empty(), is_whole) {
+        match (answers == T::default(), is_whole) {
             (true, Whole::Late) => Err(NoAnswer::TooSlow),
             (true, Whole::Cut) => Err(NoAnswer::Ended),
             _ => Ok(answers),
@@ -106,10 +124,9 @@ impl SymbolParser {
     }
 }
 
-/// The offsets as the child reads them.
-fn request(offsets: &[u64]) -> Result<File, Errno> {
-    let mut request = File::from(memfd_create(c"offsets", MFdFlags::MFD_CLOEXEC)?);
-    let text: String = offsets.iter().map(|offset| format!("{offset:x}\n")).collect();
+/// A request as the child reads it.
+fn written(text: &str) -> Result<File, Errno> {
+    let mut request = File::from(memfd_create(c"request", MFdFlags::MFD_CLOEXEC)?);
     let failed = |error: std::io::Error| Errno::from_raw(error.raw_os_error().unwrap_or(0));
     request.write_all(text.as_bytes()).and_then(|()| request.rewind()).map_err(failed)?;
     Ok(request)

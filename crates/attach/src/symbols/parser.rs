@@ -1,6 +1,7 @@
 //! The child's side: gives up all it has, then reads the program.
 
 use super::child::{ANSWER_FD, PROGRAM_FD, REQUEST_FD};
+use super::spots;
 use addr2line::gimli::{Dwarf, EndianSlice, RunTimeEndian, SectionId};
 use addr2line::{Context, demangle_auto};
 use nix::sys::prctl::set_no_new_privs;
@@ -35,6 +36,12 @@ pub fn serve() -> ExitCode {
     let mut text = String::new();
     if request.read_to_string(&mut text).is_err() {
         return ExitCode::FAILURE;
+    }
+    if text == spots::REQUEST {
+        return match spots::tell(&program, &mut answer) {
+            Some(()) => ExitCode::SUCCESS,
+            None => ExitCode::FAILURE,
+        };
     }
     let offsets: Vec<u64> =
         text.lines().take(OFFSETS_MAX).filter_map(|line| u64::from_str_radix(line, 16).ok()).collect();
