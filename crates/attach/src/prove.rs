@@ -165,7 +165,13 @@ impl<'a> Prover<'a> {
         self.words(&words, Access::ReadWrite, armed, |_, _, _| true);
         let touched = self.books.read_alone(&self.proof.touches, line);
         self.words(&words, Access::Write, armed, |_, pid, word| touched.contains(&(pid, word)));
-        if self.proof.touches.range(TouchKey::first_of(line)..TouchKey::first_of(line + CACHE_LINE_BYTES)).next().is_some() {
+        if self
+            .proof
+            .touches
+            .range(TouchKey::first_of(line)..TouchKey::first_of(line + CACHE_LINE_BYTES))
+            .next()
+            .is_some()
+        {
             self.look(line);
         }
         for target in self.living() {
@@ -210,7 +216,8 @@ impl<'a> Prover<'a> {
         }
         self.pace.wait(self.setting.stop);
         let setting = &mut self.setting;
-        let seen = self.crew.round(points, armed, setting.limits.hits, setting.costs.trap_ns, setting.stop, setting.notes);
+        let seen =
+            self.crew.round(points, armed, setting.limits.hits, setting.costs.trap_ns, setting.stop, setting.notes);
         for hit in &seen.hits {
             self.pace.spend(hit.tid, self.setting.costs.trap_ns);
             let target = self.targets.processes.iter().find(|target| target.pid == hit.pid);
@@ -228,7 +235,9 @@ impl<'a> Prover<'a> {
 
     /// What stands in the line, some moments apart: a counter tells its own rate.
     fn look(&mut self, line: u64) {
-        let Some((pid, address)) = self.living().into_iter().find_map(|one| Some((one.pid, one.addresses(line).next()?))) else {
+        let Some((pid, address)) =
+            self.living().into_iter().find_map(|one| Some((one.pid, one.addresses(line).next()?)))
+        else {
             return;
         };
         let mut looks = Vec::with_capacity(LOOKS);

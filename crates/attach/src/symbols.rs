@@ -92,10 +92,8 @@ impl Asked {
 /// file systems too; else by its path as the process sees it.
 pub(crate) fn open(pid: u32, mapping: &Mapping) -> Option<File> {
     let path = mapping.path.clone().unwrap_or_default();
-    let names = [
-        format!("/proc/{pid}/map_files/{:x}-{:x}", mapping.start, mapping.end),
-        format!("/proc/{pid}/root{path}"),
-    ];
+    let names =
+        [format!("/proc/{pid}/map_files/{:x}-{:x}", mapping.start, mapping.end), format!("/proc/{pid}/root{path}")];
     // Not to wait for a pipe that somebody put in its place.
     let open = |name: &String| OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(name);
     let is_file = |file: &File| file.metadata().is_ok_and(|about| about.is_file());

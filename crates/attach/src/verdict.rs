@@ -104,7 +104,10 @@ pub(crate) fn burden(
     }
     let places: Vec<&BTreeSet<u32>> = users.iter().filter_map(|user| cpus.get(user)).collect();
     let others = |at: usize| places[at + 1..].iter().flat_map(|cpus| cpus.iter());
-    let pairs = places.iter().enumerate().flat_map(|(at, cpus)| cpus.iter().flat_map(move |a| others(at).map(move |b| (*a, *b))));
+    let pairs = places
+        .iter()
+        .enumerate()
+        .flat_map(|(at, cpus)| cpus.iter().flat_map(move |a| others(at).map(move |b| (*a, *b))));
     let pairs: BTreeSet<(u32, u32)> = pairs.filter(|(a, b)| a != b).map(|(a, b)| (a.min(b), a.max(b))).collect();
     let penalties = pairs.into_iter().filter_map(|(a, b)| penalty(a, b));
     let penalty_ns = penalties.max_by(|a, b| a.median.total_cmp(&b.median));
@@ -116,9 +119,10 @@ pub(crate) fn burden(
         ((rate * by.low * 1e-9).clamp(0.0, 1.0), most)
     };
     let recoverable = penalty_ns.map(|by| {
-        let (low, high) = users.iter().map(|user| lost(user, by)).fold((0.0, 0.0), |(low, high): (f64, f64), (a, b)| {
-            (low.max(a), high.max(b))
-        });
+        let (low, high) = users
+            .iter()
+            .map(|user| lost(user, by))
+            .fold((0.0, 0.0), |(low, high): (f64, f64), (a, b)| (low.max(a), high.max(b)));
         // Data that are really shared, or a lock, may be needed where they are: then nothing is to be had.
         (if verdict == LineVerdict::FalseSharing { low } else { 0.0 }, high)
     });

@@ -88,7 +88,9 @@ fn rates(proof: &Proof, trap_ns: f64) -> BTreeMap<(User, u64), (f64, bool)> {
 fn use_of(key: &TouchKey, touch: &Touch, proof: &Proof, rates: &BTreeMap<(User, u64), (f64, bool)>) -> Use {
     let thread = (key.pid, key.tid);
     let around = key.offset / WORD_BYTES * WORD_BYTES;
-    let same = |other: &&TouchKey| (other.pid, other.tid, other.offset / WORD_BYTES * WORD_BYTES) == (key.pid, key.tid, around);
+    let same = |other: &&TouchKey| {
+        (other.pid, other.tid, other.offset / WORD_BYTES * WORD_BYTES) == (key.pid, key.tid, around)
+    };
     let all: u64 = proof.touches.iter().filter(|(other, _)| same(other)).map(|(_, touch)| touch.hits).sum();
     let (rate, at_least) = rates.get(&(thread, around)).copied().unwrap_or_default();
     let part = touch.hits as f64 / all.max(1) as f64;
@@ -181,7 +183,8 @@ pub(crate) mod tests {
 
     #[test]
     fn halves_of_eight_bytes_are_words_and_overlapping_accesses_are_one() {
-        let touches = [touch(1, 0, 4, 10, "w"), touch(2, 4, 4, 20, "w"), touch(1, 8, 8, 30, "r"), touch(2, 8, 4, 40, "w")];
+        let touches =
+            [touch(1, 0, 4, 10, "w"), touch(2, 4, 4, 20, "w"), touch(1, 8, 8, 30, "r"), touch(2, 8, 4, 40, "w")];
         let mut proof = Proof { touches: touches.into_iter().collect(), ..Proof::default() };
         let (key, unknown) = touch(3, 0, 0, 50, "r");
         proof.touches.insert(key, unknown);

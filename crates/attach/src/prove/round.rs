@@ -168,7 +168,8 @@ impl Crew {
             }
         }
         let ended = Instant::now();
-        let ran: BTreeSet<u32> = self.members.iter_mut().filter_map(|(tid, one)| one.has_run().then_some(*tid)).collect();
+        let ran: BTreeSet<u32> =
+            self.members.iter_mut().filter_map(|(tid, one)| one.has_run().then_some(*tid)).collect();
         let times: Vec<(u32, u64)> = taken.iter().flatten().map(|hit| (hit.tid, hit.time_ns)).collect();
         let traps_in = |tid, after, until| {
             times.iter().filter(|(of, at)| *of == tid && (after + 1..=until).contains(at)).count() as f64
