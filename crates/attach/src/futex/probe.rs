@@ -192,7 +192,8 @@ fn on(unit: u32, target: &Target, files: &[Rc<Spots>]) -> Result<Vec<OnThread>, 
 
 impl OnThread {
     fn open(unit: u32, tid: u32, spots: &[(&File, Spot)]) -> Result<OnThread, Errno> {
-        let order = |source| Order { source, period: 1, fields: FIELDS, registers: ASKED, inherit: false, kernel: false };
+        let order =
+            |source| Order { source, period: 1, fields: FIELDS, registers: ASKED, inherit: false, kernel: false };
         let owner = Event::open(&order(Source::Nothing), Whom::Thread(tid))?;
         let ring = Ring::map(&owner, RING_PAGES, FIELDS, ASKED)?;
         let (mut events, mut whats) = (Vec::new(), BTreeMap::new());

@@ -97,14 +97,19 @@ fn note(notes: &[u8]) -> Option<(&[u8], &[u8])> {
 fn marker<'d>(object: &impl Object<'d>, description: &[u8], base: Option<u64>) -> Option<Marker> {
     let word = |at: usize| description.get(at..at + 8).and_then(|word| word.try_into().ok()).map(u64::from_ne_bytes);
     let (at, told_base) = (word(0)?, word(8)?);
-    let mut texts = description.get(24..)?.split(|byte| *byte == 0).map(|text| std::str::from_utf8(text).unwrap_or_default());
+    let mut texts =
+        description.get(24..)?.split(|byte| *byte == 0).map(|text| std::str::from_utf8(text).unwrap_or_default());
     let (provider, name, arguments) = (texts.next()?, texts.next()?, texts.next()?);
     if provider != PROVIDER {
         return None;
     }
     let moved = base.map_or(0, |base| base.wrapping_sub(told_base));
     let register = arguments.split(' ').nth(2)?.split_once('@')?.1;
-    Some(Marker { offset: offset(object, at.wrapping_add(moved))?, name: name.to_owned(), register: register.to_owned() })
+    Some(Marker {
+        offset: offset(object, at.wrapping_add(moved))?,
+        name: name.to_owned(),
+        register: register.to_owned(),
+    })
 }
 
 /// The watcher's side. What it does not know is left out.
@@ -152,7 +157,10 @@ mod tests {
 
     #[test]
     fn registers_have_the_kernels_numbers() {
-        assert_eq!(["%rax", "%rsp", "%r8", "%r15", "x5"].map(register_number), [Some(0), Some(7), Some(16), Some(23), Some(5)]);
+        assert_eq!(
+            ["%rax", "%rsp", "%r8", "%r15", "x5"].map(register_number),
+            [Some(0), Some(7), Some(16), Some(23), Some(5)]
+        );
         assert_eq!(["%eax", "%r16", "x31", "-8(%rbp)", ""].map(register_number), [None; 5]);
     }
 

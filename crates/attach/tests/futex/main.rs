@@ -7,8 +7,8 @@ mod processes;
 
 use attach::futex::{Waits, cost_ns, probe, watch};
 use attach::{Targets, Wanted, find};
-use host::Root;
 use common::{parser, skip};
+use host::Root;
 use processes::{Bench, Process, sleeps_in_futex};
 use record::WatchedLock;
 use std::process::Command;

@@ -32,7 +32,8 @@ impl Bench {
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let bench = Bench { folder, name: format!("ftx{name}"), _alone: alone };
         let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/futex/locks.c");
-        let built = Command::new("cc").args(["-O1", "-pthread", "-o"]).arg(bench.program()).arg(source).output().unwrap();
+        let built =
+            Command::new("cc").args(["-O1", "-pthread", "-o"]).arg(bench.program()).arg(source).output().unwrap();
         assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
         bench
     }
@@ -69,7 +70,9 @@ impl Process {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
         let output = child.stdout.take().unwrap();
         let (tell, lines) = channel();
-        std::thread::spawn(move || BufReader::new(output).lines().map_while(Result::ok).try_for_each(|line| tell.send(line)));
+        std::thread::spawn(move || {
+            BufReader::new(output).lines().map_while(Result::ok).try_for_each(|line| tell.send(line))
+        });
         Ok(Process { input: child.stdin.take(), child, lines })
     }
 

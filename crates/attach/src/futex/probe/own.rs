@@ -23,7 +23,8 @@ pub fn cost_ns(root: &Root) -> Option<f64> {
     let mapped = maps::of(pid);
     let mapping = mapped.iter().find(|one| one.executable && one.holds(address))?;
     let file = symbols::open(pid, mapping)?;
-    let source = Source::Instruction { unit, file: file.as_raw_fd(), offset: mapping.offset + (address - mapping.start) };
+    let source =
+        Source::Instruction { unit, file: file.as_raw_fd(), offset: mapping.offset + (address - mapping.start) };
     let order = |source| Order { source, period: 1, fields: FIELDS, registers: ASKED, inherit: false, kernel: false };
     let own = Whom::Thread(nix::unistd::gettid().as_raw().unsigned_abs());
     let fastest = || (0..SERIES).map(|_| call_ns()).fold(f64::INFINITY, f64::min);
