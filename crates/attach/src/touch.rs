@@ -90,8 +90,7 @@ pub fn watch(targets: &Targets, options: &TouchOptions<'_>) -> Touched {
     let mut told =
         Told { targets, options, moments: &moments, candidates: &candidates, proof: &proof, books: &mut books };
     let lines = told.lines(&costs, &mut notes);
-    let spinners = candidates.spinners.iter().map(|(at, pids)| (*at, pids.iter().copied().collect())).collect();
-    Touched { lines, spinners, notes: notes.into_list(), cost }
+    Touched { lines, spinners: candidates.spinners(), notes: notes.into_list(), cost }
 }
 
 fn candidates(targets: &Targets, moments: &Moments, books: &mut Books, notes: &mut Notes) -> Candidates {

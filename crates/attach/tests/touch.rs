@@ -124,6 +124,7 @@ fn a_lock_that_is_spun_for_is_one_too_and_threads_of_one_process_share_as_proces
     };
     let seen = watched_until(&segment.targets(), is_seen, |_| ());
     assert_eq!(line(&seen, 512).verdict, LineVerdict::LockWord, "{seen:#?}");
+    assert!(seen.spinners.keys().all(|offset| *offset == 512), "nobody spins elsewhere: {seen:#?}");
     let one = line(&seen, 0);
     assert_eq!(one.verdict, LineVerdict::FalseSharing, "{seen:#?}");
     let own = || vec![threads.pid];
