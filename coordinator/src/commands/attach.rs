@@ -13,13 +13,9 @@ use attach::{Fields, FindError, Found, News, Phase, Wanted, WatchOptions};
 use host::Root;
 use penalties::Penalties;
 use record::ProcessEnd;
-use std::ffi::CString;
 use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
-
-/// Makes this program the reader of other programs' debug information, which has no privileges.
-pub(crate) const SYMBOLS_ARGUMENT: &str = "__symbols";
 
 pub(crate) fn attach(options: &AttachOptions, colour: ColourChoice) -> Result<Ending, CommandError> {
     let root = Root::system();
@@ -49,7 +45,7 @@ pub(crate) fn attach(options: &AttachOptions, colour: ColourChoice) -> Result<En
     if options.uprobes {
         say(&price(&root));
     }
-    let parser = parser();
+    let parser = SymbolParser::this_program();
     let watch = WatchOptions {
         time: options.time,
         pids: &options.pid,
@@ -68,12 +64,6 @@ pub(crate) fn attach(options: &AttachOptions, colour: ColourChoice) -> Result<En
         true => Ok(Ending::HostCannot),
         false => Ok(Ending::Done),
     }
-}
-
-/// This executable again, even if its file was replaced meanwhile, with nothing of this process's environment.
-fn parser() -> SymbolParser {
-    let arguments = [c"coordinator".to_owned(), CString::new(SYMBOLS_ARGUMENT).expect("a text without a 0")];
-    SymbolParser::new(c"/proc/self/exe".to_owned(), arguments.into(), Vec::new())
 }
 
 /// The struct that a user says lies in the segment.

@@ -2,7 +2,7 @@
 
 use crate::segment::{self, Key};
 use crate::target::mapping;
-use host::{Root, SharedMapping};
+use host::{Mapping, Root};
 use record::{AttachListing, ListedSegment, SCHEMA_VERSION, SegmentKind, SegmentQuiet, SegmentUser};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -12,13 +12,13 @@ use std::io;
 ///
 /// The look takes no pidfds: a process that ends meanwhile may be listed, and one that begins may be missing.
 pub fn census(root: &Root) -> AttachListing {
-    let mut mapped: BTreeMap<Key, Vec<(u32, SharedMapping)>> = BTreeMap::new();
+    let mut mapped: BTreeMap<Key, Vec<(u32, Mapping)>> = BTreeMap::new();
     let mut closed = Vec::new();
     for pid in host::process_numbers(root) {
         match host::mappings(root, pid) {
             Ok(seen) => {
-                for one in seen.shared.into_iter().filter(segment::is_memory) {
-                    mapped.entry(segment::key(&one)).or_default().push((pid, one));
+                for one in seen.shared().filter(|one| segment::is_memory(one)) {
+                    mapped.entry(segment::key(one)).or_default().push((pid, one.clone()));
                 }
             }
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => closed.push(pid),
@@ -36,7 +36,7 @@ fn rank(of: &ListedSegment) -> (Option<SegmentQuiet>, Reverse<usize>, SegmentKin
     (of.quiet, Reverse(of.users.len()), of.segment.kind, of.segment.name.clone(), of.segment.inode)
 }
 
-fn listed(root: &Root, mappings: &[(u32, SharedMapping)]) -> ListedSegment {
+fn listed(root: &Root, mappings: &[(u32, Mapping)]) -> ListedSegment {
     let segment = segment::describe(root, mappings);
     let mut users: Vec<SegmentUser> = Vec::new();
     for (pid, one) in mappings {

@@ -6,7 +6,7 @@ mod before;
 mod walk;
 
 pub(crate) use access::{Role, operand_within, role_of, stored_value, text};
-pub(crate) use walk::{Reached, walk};
+pub(crate) use walk::{Reached, spins, walk};
 
 use crate::memory::Memory;
 use iced_x86::{Decoder, DecoderOptions, Instruction};
@@ -70,3 +70,6 @@ fn decode(bits: u32, address: u64, memory: &mut Memory) -> Option<Instruction> {
     let instruction = Decoder::with_ip(bits, &bytes[..count], address, DecoderOptions::NONE).decode();
     (!instruction.is_invalid()).then_some(instruction)
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,7 +5,7 @@ use crate::counts::{Chosen, ProcessCounts, Totals};
 use crate::segment::Key;
 use crate::target::{Looked, Target, look, of_segment};
 use crate::{access, cpu_clock, pidfd};
-use host::Root;
+use host::{Image, Root};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use record::{AttachNote, AttachedProcess, ProcessEnd};
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,8 +17,10 @@ use std::time::{Duration, Instant};
 /// mmap of theirs wait for some microseconds.
 const TICK_MS: u8 = 50;
 
-/// Every so many looks all processes are looked at, and not only those watched and those just born.
-const TICKS_A_CENSUS: u64 = 20;
+/// Between two looks at all processes, and not only at those watched and those just born; and how much longer than such a
+/// look itself, so that on a machine of thousands of processes it takes no more than a fiftieth of a CPU.
+const BETWEEN_CENSUSES: Duration = Duration::from_secs(1);
+const CENSUSES_A_REST: u32 = 50;
 
 /// What is asked of the lookout.
 pub(crate) struct Lookout<'a> {
@@ -71,7 +73,7 @@ struct Seen {
 /// One process, from when it was first seen to map the segment.
 struct Watched {
     target: Target,
-    image: BTreeMap<String, u64>,
+    image: Image,
     command: String,
     executable: Option<String>,
     pid_inside: Option<u32>,
@@ -107,7 +109,7 @@ impl<'a> Lookout<'a> {
         for target in targets {
             // What runs there now, read again: the target was found a moment ago.
             if let Looked::Maps(target, maps) = look(root, target.pid, key) {
-                lookout.add(&mut lookout.seen(), *target, maps.image, None);
+                lookout.add(&mut lookout.seen(), *target, maps.image(), None);
             }
         }
         lookout
@@ -120,12 +122,15 @@ impl<'a> Lookout<'a> {
 
     /// Looks until `stop` is closed at its other end. For a thread of its own.
     pub(crate) fn run(&self, stop: impl AsFd) {
-        for tick in 1.. {
-            let mut fds = [PollFd::new(stop.as_fd(), PollFlags::empty())];
-            if poll(&mut fds, PollTimeout::from(TICK_MS)) == Ok(1) {
-                return;
+        let mut next_census = Instant::now() + BETWEEN_CENSUSES;
+        let mut fds = [PollFd::new(stop.as_fd(), PollFlags::empty())];
+        while poll(&mut fds, PollTimeout::from(TICK_MS)) != Ok(1) {
+            let now = Instant::now();
+            let all = now >= next_census;
+            self.look(all);
+            if all {
+                next_census = Instant::now() + BETWEEN_CENSUSES.max(now.elapsed() * CENSUSES_A_REST);
             }
-            self.look(tick % TICKS_A_CENSUS == 0);
         }
     }
 
@@ -145,12 +150,12 @@ impl<'a> Lookout<'a> {
                 continue;
             }
             if let Looked::Maps(target, maps) = look(self.root, pid, self.key) {
-                self.add(&mut seen, *target, maps.image, Some(Instant::now()));
+                self.add(&mut seen, *target, maps.image(), Some(Instant::now()));
             }
         }
     }
 
-    fn add(&self, seen: &mut Seen, target: Target, image: BTreeMap<String, u64>, joined: Option<Instant>) {
+    fn add(&self, seen: &mut Seen, target: Target, image: Image, joined: Option<Instant>) {
         let pid = target.pid;
         let counts = ProcessCounts::open(self.root, self.chosen, &target);
         seen.notes.extend(self.note_on(pid, &counts));
@@ -253,10 +258,10 @@ impl Watched {
         }
         let Ok(now) = now else { return };
         // Between an execve's taking down of the old program and its putting up of the new one there is neither.
-        if now.address_bits.is_none() || (now.image.is_empty() && !self.image.is_empty()) {
+        if now.address_bits().is_none() || (now.image() == Image::default() && self.image != Image::default()) {
             return;
         }
-        if now.image != self.image {
+        if now.image() != self.image {
             return self.end(ProcessEnd::Executed);
         }
         self.threads.extend(host::thread_numbers(root, self.target.pid));

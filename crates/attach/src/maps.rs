@@ -1,7 +1,6 @@
 //! Where in a process which files are mapped.
-//!
-//! # References
-//! proc_pid_maps(5).
+
+use host::Root;
 
 /// One mapping.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,22 +30,14 @@ impl Mapping {
 
 /// The mappings of a process, ascending; none where it has ended or hides them.
 pub(crate) fn of(pid: u32) -> Vec<Mapping> {
-    let text = std::fs::read(format!("/proc/{pid}/maps")).unwrap_or_default();
-    String::from_utf8_lossy(&text).lines().filter_map(mapping).collect()
+    host::mappings(&Root::system(), pid).map_or_else(|_| Vec::new(), |seen| seen.all.into_iter().map(mapping).collect())
 }
 
-fn mapping(line: &str) -> Option<Mapping> {
-    let mut words = line.splitn(6, ' ');
-    let (start, end) = words.next()?.split_once('-')?;
-    let hex = |text: &str| u64::from_str_radix(text, 16).ok();
-    let executable = words.next()?.as_bytes().get(2) == Some(&b'x');
-    let offset = hex(words.next()?)?;
-    let (major, minor) = words.next()?.split_once(':')?;
-    let device = (u32::from_str_radix(major, 16).ok()?, u32::from_str_radix(minor, 16).ok()?);
-    let inode = words.next()?.parse().ok()?;
-    let path = words.next().map(str::trim_start).filter(|path| path.starts_with('/'));
-    let path = path.map(|path| path.strip_suffix(" (deleted)").unwrap_or(path).to_owned());
-    Some(Mapping { start: hex(start)?, end: hex(end)?, offset, executable, device, inode, path })
+fn mapping(of: host::Mapping) -> Mapping {
+    let path = of.name.starts_with('/').then(|| of.name.strip_suffix(" (deleted)").unwrap_or(&of.name).to_owned());
+    let (start, end) = (of.address, of.address.saturating_add(of.bytes));
+    let host::Mapping { offset, executable, device, inode, .. } = of;
+    Mapping { start, end, offset, executable, device, inode, path }
 }
 
 #[cfg(test)]
@@ -54,13 +45,21 @@ mod tests {
     use super::mapping;
 
     #[test]
-    fn a_line_names_place_file_and_rights() {
-        let one = mapping("7f00-7f80 r-xp 00001000 103:02 77         /usr/lib/a b.so (deleted)").unwrap();
-        assert_eq!((one.start, one.end, one.offset, one.executable), (0x7f00, 0x7f80, 0x1000, true));
-        assert_eq!((one.device, one.inode, one.path.as_deref()), ((0x103, 2), 77, Some("/usr/lib/a b.so")));
+    fn a_path_is_without_its_mark_and_what_is_no_file_has_none() {
+        let of = |name: &str| host::Mapping {
+            address: 0x7f00,
+            bytes: 0x80,
+            offset: 0x1000,
+            shared: false,
+            writable: false,
+            executable: true,
+            device: (0x103, 2),
+            inode: 77,
+            name: name.to_owned(),
+        };
+        let one = mapping(of("/usr/lib/a b.so (deleted)"));
+        assert_eq!((one.path.as_deref(), one.executable), (Some("/usr/lib/a b.so"), true));
         assert!(one.holds(0x7f7f) && !one.holds(0x7f80));
-        let stack = mapping("7ffd000-7ffe000 rw-p 00000000 00:00 0       [stack]").unwrap();
-        assert_eq!((stack.path, stack.executable, stack.inode), (None, false, 0));
-        assert_eq!(mapping("7f00 r-xp"), None);
+        assert_eq!((mapping(of("[stack]")).path, mapping(of("")).path), (None, None));
     }
 }

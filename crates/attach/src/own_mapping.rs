@@ -38,7 +38,7 @@ fn mapped_key(file: &File) -> Option<Key> {
     // SAFETY: exactly what was mapped above, of which no reference or pointer is left.
     let unmapped = unsafe { munmap(mapped, LENGTH.get()) };
     debug_assert!(unmapped.is_ok(), "a mapping of one's own");
-    seen.ok()?.shared.iter().find(|one| one.address <= address && address < one.address + one.bytes).map(segment::key)
+    seen.ok()?.shared().find(|one| one.address <= address && address < one.address + one.bytes).map(segment::key)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! What a shared segment is called, how it came to be, and how long it is.
 
-use host::{Root, SharedMapping};
+use host::{Mapping, Root};
 use record::{AttachedSegment, SegmentKind};
 
 /// What follows a name that is gone.
@@ -9,7 +9,7 @@ const DELETED: &str = " (deleted)";
 /// By what the kernel tells one segment from another: device and inode.
 pub(crate) type Key = ((u32, u32), u64);
 
-pub(crate) fn key(mapping: &SharedMapping) -> Key {
+pub(crate) fn key(mapping: &Mapping) -> Key {
     (mapping.device, mapping.inode)
 }
 
@@ -21,7 +21,7 @@ const NO_MEMORY: [&str; 6] = ["anon_inode:", "socket:", "/[aio]", "/dmabuf:", "/
 const MEMORY_BELOW_DEV: [&str; 4] = ["/dev/shm/", "/dev/hugepages", "/dev/mqueue/", "/dev/zero"];
 
 /// Whether a mapping is of memory.
-pub(crate) fn is_memory(mapping: &SharedMapping) -> bool {
+pub(crate) fn is_memory(mapping: &Mapping) -> bool {
     let name = mapping.name.as_str();
     let is_device = name.starts_with("/dev/") && !MEMORY_BELOW_DEV.iter().any(|folder| name.starts_with(folder));
     !is_device && !NO_MEMORY.iter().any(|begin| name.starts_with(begin))
@@ -49,7 +49,7 @@ pub(crate) fn bare_name(segment: &AttachedSegment) -> &str {
 }
 
 /// The segment of some mappings, each with its process: never empty.
-pub(crate) fn describe(root: &Root, mappings: &[(u32, SharedMapping)]) -> AttachedSegment {
+pub(crate) fn describe(root: &Root, mappings: &[(u32, Mapping)]) -> AttachedSegment {
     let (_, first) = &mappings[0];
     let kind = kind(&first.name);
     let sysv = || host::sysv_segments(root).into_iter().find(|segment| segment.id == first.inode);
@@ -74,7 +74,7 @@ pub(crate) fn describe(root: &Root, mappings: &[(u32, SharedMapping)]) -> Attach
 ///
 /// # References
 /// proc_pid_map_files(5): takes CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE.
-fn length(root: &Root, (pid, mapping): &(u32, SharedMapping)) -> Option<u64> {
+fn length(root: &Root, (pid, mapping): &(u32, Mapping)) -> Option<u64> {
     let end = mapping.address + mapping.bytes;
     root.file_bytes(&format!("proc/{pid}/map_files/{:x}-{end:x}", mapping.address))
 }
@@ -114,13 +114,15 @@ fn quoted(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn mapping(name: &str) -> SharedMapping {
+    fn mapping(name: &str) -> Mapping {
         let (device, inode) = ((0, 0x1b), 1042);
-        SharedMapping {
+        Mapping {
             address: 0x1000,
             bytes: 0x2000,
             offset: 0x1000,
+            shared: true,
             writable: true,
+            executable: false,
             device,
             inode,
             name: name.into(),

@@ -20,6 +20,9 @@ use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
 use std::time::{Duration, Instant};
 
+/// What tells a program that it was started to read symbols: see [`SymbolParser::this_program`].
+pub const ARGUMENT: &str = "__symbols";
+
 /// For all files together: behind it instructions stay without names.
 const TIME_MAX: Duration = Duration::from_secs(4);
 
@@ -89,10 +92,8 @@ impl Asked {
 /// file systems too; else by its path as the process sees it.
 pub(crate) fn open(pid: u32, mapping: &Mapping) -> Option<File> {
     let path = mapping.path.clone().unwrap_or_default();
-    let names = [
-        format!("/proc/{pid}/map_files/{:x}-{:x}", mapping.start, mapping.end),
-        format!("/proc/{pid}/root{path}"),
-    ];
+    let names =
+        [format!("/proc/{pid}/map_files/{:x}-{:x}", mapping.start, mapping.end), format!("/proc/{pid}/root{path}")];
     // Not to wait for a pipe that somebody put in its place.
     let open = |name: &String| OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(name);
     let is_file = |file: &File| file.metadata().is_ok_and(|about| about.is_file());

@@ -3,7 +3,7 @@
 
 use crate::pidfd;
 use crate::segment::{self, Key};
-use host::{Mappings, Root, SharedMapping};
+use host::{Mapping, Mappings, Root};
 use record::SegmentMapping;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -80,7 +80,7 @@ pub(crate) fn look(root: &Root, pid: u32, key: Key) -> Looked {
 fn look_through(root: &Root, pid: u32, pidfd: OwnedFd, key: Key) -> Looked {
     let looked = match host::mappings(root, pid) {
         Ok(seen) => {
-            let (mappings, address_bits) = (of_segment(&seen, key), seen.address_bits.unwrap_or(u64::BITS));
+            let (mappings, address_bits) = (of_segment(&seen, key), seen.address_bits().unwrap_or(u64::BITS));
             if mappings.is_empty() {
                 return Looked::Elsewhere;
             }
@@ -98,10 +98,10 @@ fn look_through(root: &Root, pid: u32, pidfd: OwnedFd, key: Key) -> Looked {
 
 /// Where a process has the segment.
 pub(crate) fn of_segment(seen: &Mappings, key: Key) -> Vec<SegmentMapping> {
-    seen.shared.iter().filter(|mapping| segment::key(mapping) == key).map(mapping).collect()
+    seen.shared().filter(|mapping| segment::key(mapping) == key).map(mapping).collect()
 }
 
-pub(crate) fn mapping(of: &SharedMapping) -> SegmentMapping {
+pub(crate) fn mapping(of: &Mapping) -> SegmentMapping {
     SegmentMapping { address: of.address, bytes: of.bytes, offset: of.offset, writable: of.writable }
 }
 

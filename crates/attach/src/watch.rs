@@ -27,6 +27,10 @@ const WAITS_END: f64 = 0.77;
 /// Where every acquisition is to be counted, that takes the second half of the third.
 const WAITS_END_BEFORE_PROBES: f64 = 0.66;
 
+/// What the last phase has at the least, as a share of the time, however late the others ended: rates of less would be of a
+/// moment.
+const AFTER_LEAST: f64 = 0.1;
+
 /// How often a phase in which nothing is done looks whether anybody is left to watch.
 const NAP: Duration = Duration::from_millis(20);
 
@@ -107,19 +111,20 @@ struct Steps<'a> {
 impl Steps<'_> {
     /// The phases, one behind the other.
     fn all(&self) -> Seen {
-        self.begin(Phase::Baseline, BASELINE_ENDS);
-        self.rest(BASELINE_ENDS);
+        self.begin(Phase::Baseline, self.until(BASELINE_ENDS));
+        self.rest(self.until(BASELINE_ENDS));
         self.lookout.mark(1);
-        let time = self.begin(Phase::Touch, TOUCH_ENDS);
+        let time = self.begin(Phase::Touch, self.until(TOUCH_ENDS));
         let touched = self.touch(time);
-        let end = if self.options.uprobes { WAITS_END_BEFORE_PROBES } else { WAITS_END };
-        self.begin(Phase::Waits, end);
-        let until = self.until(end);
+        let until = self.until(if self.options.uprobes { WAITS_END_BEFORE_PROBES } else { WAITS_END });
+        self.begin(Phase::Waits, until);
         let waited = futex::watch(self.root, &self.targets(), || Instant::now() >= until);
         let probed = self.probe();
         self.lookout.mark(2);
-        self.begin(Phase::After, 1.0);
-        self.rest(1.0);
+        let least = self.options.time.mul_f64(AFTER_LEAST);
+        let end = self.until(1.0).max(Instant::now() + least);
+        self.begin(Phase::After, end);
+        self.rest(end);
         self.lookout.mark(3);
         self.seen(touched, waited, probed)
     }
@@ -128,16 +133,16 @@ impl Steps<'_> {
         self.lookout.began() + self.options.time.mul_f64(share)
     }
 
-    /// Says that a phase begins, and how long it has until that share of the time is over.
-    fn begin(&self, phase: Phase, until: f64) -> Duration {
-        let time = self.until(until).saturating_duration_since(Instant::now());
+    /// Says that a phase begins, and how long it has.
+    fn begin(&self, phase: Phase, until: Instant) -> Duration {
+        let time = until.saturating_duration_since(Instant::now());
         (self.tell)(News::Phase(phase, time));
         time
     }
 
     /// Waits, as long as anybody maps the segment.
-    fn rest(&self, until: f64) {
-        while let Some(left) = self.until(until).checked_duration_since(Instant::now()) {
+    fn rest(&self, until: Instant) {
+        while let Some(left) = until.checked_duration_since(Instant::now()) {
             if self.lookout.is_deserted() {
                 return;
             }
@@ -161,8 +166,8 @@ impl Steps<'_> {
 
     fn probe(&self) -> Probed {
         let Some(parser) = self.options.parser.filter(|_| self.options.uprobes) else { return Probed::default() };
-        self.begin(Phase::Probe, WAITS_END);
         let until = self.until(WAITS_END);
+        self.begin(Phase::Probe, until);
         futex::probe(self.root, &self.targets(), parser, || Instant::now() >= until)
     }
 

@@ -65,7 +65,7 @@ pub use idle::{IdleState, idle_driver, idle_states};
 pub use interrupts::{DeviceInterrupt, InterruptRate, Interrupts, device_interrupts, lists_interrupts};
 pub use kernel_settings::{KernelSettings, Setting, kernel_settings};
 pub use limits::{Cpuset, Privileges, cpuset, cpuset_of_self, open_files, open_files_limit, privileges};
-pub use mappings::{Mappings, SharedMapping, mappings};
+pub use mappings::{Image, Mapping, Mappings, mappings};
 pub use others::{may_move, may_signal};
 pub use pmu::{Format, Pmu, Word, core_pmu, core_pmus, is_core_pmu, pmu, pmu_names};
 pub use processes::{

@@ -71,8 +71,6 @@ pub(crate) enum Whom {
     Thread(u32),
     /// A thread while it is on that CPU. With [`Order::inherit`] this alone can have a ring.
     ThreadOn(u32, u32),
-    /// Whoever runs on that CPU: needs CAP_PERFMON, or paranoid level 0.
-    Cpu(u32),
 }
 
 /// What is asked of the kernel. Events are opened switched off.
@@ -159,7 +157,6 @@ impl Event {
         let builder = match whom {
             Whom::Thread(tid) => builder.observe_pid(number(tid)?).any_cpu(),
             Whom::ThreadOn(tid, cpu) => builder.observe_pid(number(tid)?).one_cpu(cpu as usize),
-            Whom::Cpu(cpu) => builder.any_pid().one_cpu(cpu as usize),
         };
         let counter = builder.build().map_err(|error| Errno::from_raw(error.raw_os_error().unwrap_or(0)))?;
         let event = Event { counter };
