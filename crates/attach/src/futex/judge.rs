@@ -21,8 +21,11 @@ const LEAST_LONG_NS: f64 = 1e6;
 const LEAST_EXPLAINED: f64 = 0.5;
 /// And so many times as much as to those of the next: owners that are taken off their CPUs share it evenly.
 const AHEAD: f64 = 2.0;
-/// And it keeps one thread waiting for so much of the time: a single pause in a quiet program is no finding.
+/// And it keeps one thread waiting for so much of the time,
 const LEAST_COST: f64 = 0.05;
+/// so often, or for so much of the time all together: an owner is taken off its CPU once, too.
+const LEAST_TIMES: u64 = 3;
+const COST_OF_FEW: f64 = 0.3;
 
 /// A convoy's mean wait is so many times what the others' holds take, one after the other.
 const WAITS_OVER_HOLDS: f64 = 3.0;
@@ -138,7 +141,8 @@ fn long_hold(watch: &Watch, word: &WordSeen) -> Option<LockFinding> {
     let explained = worst.waited_ns / all_ns.max(1.0);
     let span_ns = watch.until_ns.saturating_sub(watch.from_ns) as f64;
     let is_cause = explained >= LEAST_EXPLAINED && worst.waited_ns >= AHEAD * next_ns;
-    if !is_cause || worst.waited_ns < LEAST_COST * span_ns {
+    let least = if worst.count < LEAST_TIMES { COST_OF_FEW } else { LEAST_COST };
+    if !is_cause || worst.waited_ns < least * span_ns {
         return None;
     }
     let usual = match worst.typical_ns {
@@ -152,7 +156,7 @@ fn long_hold(watch: &Watch, word: &WordSeen) -> Option<LockFinding> {
         worst.thread.pid,
         duration(worst.mean_ns),
         times(worst.count),
-        explained * 100.0
+        explained.min(1.0) * 100.0
     );
     Some(finding("long_hold", text))
 }
@@ -314,6 +318,19 @@ mod tests {
         case.owned_by(10, 1);
         let found = case.found(1_000 * MS);
         assert!(found[0].0 == "long_hold" && found[0].1.contains("for 1.0 s at a time (once)"), "{found:?}");
+    }
+
+    #[test]
+    fn a_pause_or_two_are_no_habit() {
+        let mut case = Case::new();
+        case.owned_by(0, 1);
+        for round in 0..2 {
+            case.begins(2, round * 500 * MS);
+            case.wakes(1, round * 500 * MS + 60 * MS);
+            case.follower.returned(thread(2), round * 500 * MS + 60 * MS + 50_000, 0);
+        }
+        case.looks.note(1_000 * MS, Word::Free, false);
+        assert_eq!(case.found(1_000 * MS), []);
     }
 
     #[test]
