@@ -119,9 +119,11 @@ fn price(root: &Root) -> String {
             "attach: --uprobes will make each pthread_mutex_lock of theirs some {:.1} us longer while it counts",
             ns / 1000.0
         ),
-        None => "attach: what --uprobes will cost could not be measured here; elsewhere each pthread_mutex_lock took 10 to \
+        None => {
+            "attach: what --uprobes will cost could not be measured here; elsewhere each pthread_mutex_lock took 10 to \
                  25 us longer"
-            .to_owned(),
+                .to_owned()
+        }
     }
 }
 
