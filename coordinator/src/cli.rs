@@ -1,7 +1,7 @@
 //! The command line, as clap reads it.
 
 use crate::report::style::ColourChoice;
-use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum, ValueHint};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -69,6 +69,14 @@ pub(crate) enum Command {
                       the namespaces and the arguments of a template may be left out."
     )]
     Import(ImportOptions),
+    /// Watch processes that you did not write: who maps a shared segment, who touches which of its words, who waits for whom
+    #[command(
+        after_help = "Examples: coordinator attach --list\n          coordinator attach --segment /ring --for 5s\n          \
+                      coordinator attach --pid 4711 --pid 4712\n\nIt changes nothing in them and leaves nothing behind, \
+                      however it ends; what watching cost them is printed. Processes of other users take root. Exit \
+                      status 4: nothing of what was named may be watched. docs/attach.md says what is seen and how."
+    )]
+    Attach(AttachOptions),
     /// Hold runs against each other: before and after a change, one machine and another, or the variants of one run
     #[command(
         after_help = "Examples: coordinator compare results/queue/BEFORE results/queue/AFTER --fail-if 'packed slower \
@@ -370,6 +378,75 @@ fn place(text: &str) -> Result<(String, u64), String> {
     let refused = || "expected a file and a line, such as queue.h:12".to_owned();
     let (file, line) = text.rsplit_once(':').filter(|(file, _)| !file.is_empty()).ok_or_else(refused)?;
     Ok((file.to_owned(), line.parse().map_err(|_| refused())?))
+}
+
+#[derive(Debug, Args)]
+#[command(group(ArgGroup::new("what").required(true).multiple(true).args(["segment", "file", "sysv", "pid", "list"])))]
+pub(crate) struct AttachOptions {
+    /// The segment: /NAME of shm_open, memfd:NAME of memfd_create, or DEVICE:INODE as --list shows it
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["file", "sysv", "list"])]
+    pub(crate) segment: Option<String>,
+    /// A file that is mapped
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["sysv", "list"])]
+    pub(crate) file: Option<PathBuf>,
+    /// A segment of shmget, by its number (shmid of `ipcs -m`)
+    #[arg(long, value_name = "ID", conflicts_with = "list")]
+    pub(crate) sysv: Option<u64>,
+    /// A process; may be repeated. Alone: the segment that these processes share; with a segment: these of its users alone
+    #[arg(long, value_name = "PID", value_delimiter = ',', conflicts_with = "list")]
+    pub(crate) pid: Vec<u32>,
+    /// How long to watch, in all. From 1s to 1h
+    #[arg(long = "for", value_name = "TIME", default_value = "5s", value_parser = watching_time)]
+    pub(crate) time: Duration,
+    /// The struct that lies in the segment, as its language writes its name: words become fields
+    #[arg(long = "struct", value_name = "NAME", requires = "binary", conflicts_with = "list")]
+    pub(crate) of: Option<String>,
+    /// A program, a library or an object file whose debug information has the struct
+    #[arg(long, value_name = "BINARY", requires = "of")]
+    pub(crate) binary: Option<PathBuf>,
+    /// Where in the segment the struct begins, bytes; 0x40 for hexadecimal
+    #[arg(long, value_name = "OFFSET", default_value = "0", value_parser = offset, requires = "of")]
+    pub(crate) base: u64,
+    /// How many of it lie there, one behind the other
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "of")]
+    pub(crate) count: u64,
+    /// What a line costs between the CPUs of this machine, as `coordinator topology --measure --json` wrote it: lines are
+    /// ranked by cost, and told with what a cure could give back. Without it they are ranked by accesses alone
+    #[arg(long, value_name = "FILE", conflicts_with = "list")]
+    pub(crate) measured: Option<PathBuf>,
+    /// Count every acquisition, too, by a probe on pthread_mutex_lock and on the lab's own markers: a trap at each, whose
+    /// cost is said first
+    #[arg(long, conflicts_with = "list")]
+    pub(crate) uprobes: bool,
+    /// Show the shared segments of this machine and who maps them, and watch nothing
+    #[arg(long)]
+    pub(crate) list: bool,
+    /// With --list: also those on which nobody contends, such as fonts that all map and nobody may write
+    #[arg(long, requires = "list")]
+    pub(crate) all: bool,
+    /// Print it as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// No progress on standard error
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+fn offset(text: &str) -> Result<u64, String> {
+    let read = match text.strip_prefix("0x") {
+        Some(hex) => u64::from_str_radix(hex, 16).ok(),
+        None => text.parse().ok(),
+    };
+    read.ok_or_else(|| "expected a number of bytes, such as 64 or 0x40".to_owned())
+}
+
+/// In under a second a phase of the watch would see too little.
+fn watching_time(text: &str) -> Result<Duration, String> {
+    let time = humantime::parse_duration(text).map_err(|error| format!("{error}; write 5s, or 2min"))?;
+    match (Duration::from_secs(1)..=Duration::from_secs(3600)).contains(&time) {
+        true => Ok(time),
+        false => Err("it must be from 1s to 1h".to_owned()),
+    }
 }
 
 #[derive(Debug, Args)]

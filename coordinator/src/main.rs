@@ -35,9 +35,13 @@ static HEAP: worker::Heap = worker::Heap;
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
-    if arguments.next().is_some_and(|first| first == worker::WORKER_ARGUMENT) {
-        let own: Vec<String> = arguments.map(|argument| argument.to_string_lossy().into_owned()).collect();
-        return worker::main(&own);
+    match arguments.next() {
+        Some(first) if first == worker::WORKER_ARGUMENT => {
+            let own: Vec<String> = arguments.map(|argument| argument.to_string_lossy().into_owned()).collect();
+            return worker::main(&own);
+        }
+        Some(first) if first == attach::symbols::ARGUMENT => return attach::symbols::serve(),
+        _ => {}
     }
     signals::ignore_file_size_limit();
     let cli = Cli::parse();
@@ -51,6 +55,7 @@ fn main() -> ExitCode {
         Command::Topology(options) => commands::topology::topology(&options, cli.colour),
         Command::Advise(options) => commands::advise::advise(&options, cli.colour),
         Command::Import(options) => commands::import::import(&options, cli.colour),
+        Command::Attach(options) => commands::attach::attach(&options, cli.colour),
         Command::Compare(options) => commands::compare::compare(&options, cli.colour),
         Command::Export(options) => commands::export::export(&options),
         Command::Explain(options) => commands::explain::explain(&options, cli.colour),

@@ -4,20 +4,11 @@
 
 mod common;
 
-use common::{A_LONG_TIME, Bench, Conversation, alone, skip};
-use nix::fcntl::OFlag;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::signal::{Signal, kill};
-use nix::sys::stat::Mode;
-use nix::unistd::{Pid, SysconfVar, mkfifo, sysconf};
+use common::perf::Perf;
+use common::{Bench, Conversation, alone, skip};
+use nix::unistd::{SysconfVar, sysconf};
 use record::{Observation, Reading, Run};
-use std::fs::{File, OpenOptions};
-use std::io::{Read, Write};
-use std::os::fd::AsFd;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::time::Instant;
+use std::collections::BTreeMap;
 
 /// One worker that touches a thousand pages for the first time inside its window, and again until it closes.
 const THOUSAND_PAGES: &str = r#"
@@ -45,12 +36,24 @@ fn pages() -> f64 {
 /// What the task clocks may differ by: perf's runs on from the window's closing until the worker sleeps at the gate.
 const TASK_CLOCK_TOLERANCE: f64 = 0.05;
 
+const EVENTS: &str = "task-clock,page-faults,page-faults:u";
+
 /// What perf counted on one worker.
 struct Witness {
     task_clock_ns: f64,
     /// User and kernel mode, and user mode alone, as the lab counts.
     page_faults: f64,
     user_page_faults: f64,
+}
+
+impl Witness {
+    fn of(counts: &BTreeMap<String, f64>) -> Witness {
+        Witness {
+            task_clock_ns: counts["task-clock"] * 1e6, // perf prints milliseconds
+            page_faults: counts["page-faults"],
+            user_page_faults: counts["page-faults:u"],
+        }
+    }
 }
 
 #[test]
@@ -64,13 +67,13 @@ fn perf_attached_to_the_same_worker_counts_the_same() {
     // The only variant, and the control arm.
     for _ in 0..2 {
         let [pid] = run.gate().pids[..] else { panic!("one worker") };
-        let mut perf = match Perf::attach(pid) {
+        let mut perf = match Perf::attach(pid, EVENTS) {
             Ok(perf) => perf,
             Err(why) => return skip(&format!("perf stat cannot be attached to a worker here: {why}")),
         };
         run.go_on();
         run.gate();
-        witnesses.push((pid, perf.detach()));
+        witnesses.push((pid, Witness::of(&perf.detach())));
         run.go_on();
     }
     let (status, said, out) = run.finish();
@@ -106,91 +109,4 @@ fn counted(ours: &Observation, counter: &str) -> Option<f64> {
         Reading::Counted { value } => Some(value as f64),
         _ => None,
     }
-}
-
-/// A running `perf stat`, told by one named pipe and answering by another.
-struct Perf {
-    child: Child,
-    folder: tempfile::TempDir,
-    commands: File,
-    answers: File,
-}
-
-impl Perf {
-    /// Attaches it to a process and lets it count from now on; or why that is impossible.
-    fn attach(pid: i32) -> Result<Perf, String> {
-        let folder = tempfile::tempdir().unwrap();
-        let at = |name: &str| folder.path().join(name);
-        for pipe in ["commands", "answers"] {
-            mkfifo(&at(pipe), Mode::S_IRUSR | Mode::S_IWUSR).unwrap();
-        }
-        let child = Command::new("perf")
-            .args(["stat", "--delay=-1", "-x", ",", "-e", "task-clock,page-faults,page-faults:u"])
-            .arg("-p")
-            .arg(pid.to_string())
-            .arg("--control")
-            .arg(format!("fifo:{},{}", at("commands").display(), at("answers").display()))
-            .arg("-o")
-            .arg(at("counts"))
-            .env("LC_ALL", "C")
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .map_err(|error| format!("perf does not start: {error} (Debian has it in linux-perf)"))?;
-        let (commands, answers) = (both_ways(&at("commands")), both_ways(&at("answers")));
-        let mut perf = Perf { child, folder, commands, answers };
-        perf.tell("enable").map(|()| perf)
-    }
-
-    /// Gives a command and waits until it has been obeyed.
-    fn tell(&mut self, command: &str) -> Result<(), String> {
-        self.commands.write_all(format!("{command}\n").as_bytes()).unwrap();
-        let deadline = Instant::now() + A_LONG_TIME;
-        let mut answer = String::new();
-        while !answer.contains("ack\n") {
-            if self.child.try_wait().unwrap().is_some() {
-                let mut why = String::new();
-                self.child.stderr.take().unwrap().read_to_string(&mut why).unwrap();
-                return Err(format!("it ended: {}", why.trim()));
-            }
-            assert!(Instant::now() < deadline, "no answer to `{command}`");
-            let mut ready = [PollFd::new(self.answers.as_fd(), PollFlags::POLLIN)];
-            if poll(&mut ready, PollTimeout::from(100u8)) == Ok(1) {
-                let mut bytes = [0; 16];
-                let length = self.answers.read(&mut bytes).unwrap();
-                answer.push_str(std::str::from_utf8(&bytes[..length]).unwrap().trim_matches('\0'));
-            }
-        }
-        Ok(())
-    }
-
-    /// Ends the counting, and perf; what it counted.
-    fn detach(&mut self) -> Witness {
-        self.tell("disable").unwrap_or_else(|why| panic!("{why}"));
-        kill(Pid::from_raw(self.child.id() as i32), Signal::SIGINT).unwrap();
-        self.child.wait().unwrap();
-        let text = std::fs::read_to_string(self.folder.path().join("counts")).unwrap();
-        let value = |event: &str| -> f64 {
-            let fields = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
-            let of_event = fields.into_iter().find(|fields| fields.get(2) == Some(&event));
-            of_event.and_then(|fields| fields[0].parse().ok()).unwrap_or_else(|| panic!("no count of {event}:\n{text}"))
-        };
-        Witness {
-            task_clock_ns: value("task-clock") * 1e6, // perf prints milliseconds
-            page_faults: value("page-faults"),
-            user_page_faults: value("page-faults:u"),
-        }
-    }
-}
-
-impl Drop for Perf {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// Opens a named pipe so that neither opening nor reading ever waits for the other side.
-fn both_ways(pipe: &Path) -> File {
-    OpenOptions::new().read(true).write(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(pipe).unwrap()
 }

@@ -1,6 +1,7 @@
 //! The commands, one file each, and what several of them say.
 
 pub(crate) mod advise;
+pub(crate) mod attach;
 pub(crate) mod check;
 pub(crate) mod clean;
 pub(crate) mod compare;

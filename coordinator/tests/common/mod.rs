@@ -1,6 +1,8 @@
 //! Running the real program on real files, and looking for what it may have left.
 #![allow(dead_code)] // each test binary uses a part
 
+pub(crate) mod perf;
+
 use record::{Observation, Reading, Run};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};

@@ -153,7 +153,7 @@ fn read_into(readings: &mut CounterReadings, counted: &mut CountedGroup) {
     }
 }
 
-fn judged(value: u64, totals: &Totals) -> Reading {
+pub(crate) fn judged(value: u64, totals: &Totals) -> Reading {
     let (enabled, running) = (totals.time_enabled_ns, totals.time_running_ns);
     if running == 0 {
         return Reading::NotScheduled;

@@ -10,6 +10,7 @@ mod counters;
 mod cpu_kind;
 mod encode;
 mod event;
+mod foreign;
 mod held;
 mod interrupted;
 mod kernel;
@@ -28,6 +29,7 @@ mod table;
 
 pub use counters::Counters;
 pub use event::{Attr, Event, Family};
+pub use foreign::{Refusals, ThreadCounter, counted, is_missing};
 pub use held::Held;
 pub use log::{LogKind, LogOrder};
 pub use selection::{Order, Orders, SelectError, Selection, orders_for};

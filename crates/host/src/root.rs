@@ -59,6 +59,11 @@ impl Root {
         self.text(relative)?.parse().ok()
     }
 
+    /// The length of a file, or of what a link leads to, bytes; `None` where it cannot be asked.
+    pub fn file_bytes(&self, relative: &str) -> Option<u64> {
+        std::fs::metadata(self.path(relative)).ok().filter(|of| of.is_file()).map(|of| of.len())
+    }
+
     /// Names in a directory, sorted; empty where it cannot be read.
     pub(crate) fn names(&self, relative: &str) -> Vec<String> {
         let Ok(entries) = std::fs::read_dir(self.path(relative)) else { return Vec::new() };

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod advise;
+mod attach;
 mod compare;
 mod costs;
 mod doctor;
@@ -19,6 +20,11 @@ mod topology;
 mod trace;
 
 pub use advise::{AdviceRecord, AdviseRun, AdvisedLayout, AdvisedRole, LayoutState, LeftOutVariant};
+pub use attach::{
+    Attach, AttachListing, AttachNote, AttachedProcess, AttachedSegment, LineVerdict, ListedSegment, LockFinding,
+    LockUser, ProbedLock, ProcessEnd, SegmentKind, SegmentMapping, SegmentQuiet, SegmentUser, TouchedLine, TouchedWord,
+    TouchingInstruction, WaitTimes, WatchCost, WatchedLock,
+};
 pub use compare::{
     Asks, Both, CompareLock, CompareRow, ComparedPair, ComparedRun, Comparison, ConditionOutcome, ConditionRow,
     ConditionState, Difference, Side, Unmatched, Verdict,

@@ -1,0 +1,158 @@
+//! `attach`: other people's processes, found, watched, and shown.
+
+mod penalties;
+
+use crate::cli::AttachOptions;
+use crate::exit::{CommandError, Ending};
+use crate::report::attach as page;
+use crate::report::style::{ColourChoice, Style};
+use crate::report::text::{escaped, escaped_lines};
+use crate::report::window;
+use attach::symbols::SymbolParser;
+use attach::{Fields, FindError, Found, News, Phase, Wanted, WatchOptions};
+use host::Root;
+use penalties::Penalties;
+use record::ProcessEnd;
+use std::io::Write;
+use std::path::Path;
+use std::time::Duration;
+
+pub(crate) fn attach(options: &AttachOptions, colour: ColourChoice) -> Result<Ending, CommandError> {
+    let root = Root::system();
+    if options.list {
+        let listing = attach::census(&root);
+        let closed = attach::closed_processes(&root, &listing.closed);
+        print(options.json, &listing, colour, |style| {
+            page::list::render(&listing, options.all, closed.as_ref(), style)
+        })?;
+        return Ok(Ending::Done);
+    }
+    let found = match attach::find(&root, &wanted(options), &options.pid) {
+        Ok(found) => found,
+        Err(error @ FindError::Closed { .. }) => {
+            say(&format!("error: {}", escaped_lines(&error.to_string())));
+            return Ok(Ending::HostCannot);
+        }
+        Err(error) => return Err(CommandError::Usage(escaped_lines(&error.to_string()))),
+    };
+    let fields = options.of.as_ref().zip(options.binary.as_ref()).map(|(name, from)| fields(name, from, options));
+    let fields = fields.transpose()?;
+    let penalties = Penalties::read(options.measured.as_deref())?;
+    let quiet = options.quiet;
+    if !quiet {
+        say(&opening(&found, options.time));
+    }
+    if options.uprobes {
+        say(&price(&root));
+    }
+    let parser = SymbolParser::this_program();
+    let watch = WatchOptions {
+        time: options.time,
+        pids: &options.pid,
+        penalty: &|a, b| penalties.between(a, b),
+        parser: Some(&parser),
+        fields: fields.as_ref(),
+        uprobes: options.uprobes,
+    };
+    let seen = attach::watch(&root, found, &watch, &|news| {
+        if !quiet {
+            say(&told(news));
+        }
+    });
+    print(options.json, &seen, colour, |style| page::render(&seen, style))?;
+    match seen.processes.iter().all(|one| one.unwatched.is_some()) {
+        true => Ok(Ending::HostCannot),
+        false => Ok(Ending::Done),
+    }
+}
+
+/// The struct that a user says lies in the segment.
+fn fields(name: &str, from: &Path, options: &AttachOptions) -> Result<Fields, CommandError> {
+    let wanted = structs::Wanted::new(name);
+    let found = structs::in_binary(from, &wanted);
+    let of = found.and_then(|found| structs::choose(found, &wanted, &structs::Choice::default()));
+    let refused = |error: structs::Error| CommandError::Usage(escaped_lines(&error.to_string()));
+    Ok(Fields::new(of.map_err(refused)?, options.base, options.count))
+}
+
+fn wanted(options: &AttachOptions) -> Wanted {
+    match (&options.segment, &options.file, options.sysv) {
+        (Some(name), ..) => Wanted::Segment(name.clone()),
+        (_, Some(path), _) => Wanted::File(path.clone()),
+        (_, _, Some(id)) => Wanted::Sysv(id),
+        (None, None, None) => Wanted::OfPids,
+    }
+}
+
+fn print<T: serde::Serialize>(
+    json: bool,
+    record: &T,
+    colour: ColourChoice,
+    render: impl FnOnce(&Style) -> String,
+) -> Result<(), CommandError> {
+    let mut out = std::io::stdout().lock();
+    if json {
+        serde_json::to_writer_pretty(&mut out, record).map_err(std::io::Error::from)?;
+        writeln!(out)?;
+    } else {
+        let style = Style::for_stdout(colour, window::columns(std::io::stdout()));
+        out.write_all(render(&style).as_bytes())?;
+    }
+    out.flush()?;
+    Ok(())
+}
+
+fn opening(found: &Found, time: Duration) -> String {
+    let pids: Vec<String> = found.targets.processes.iter().map(|one| one.pid.to_string()).collect();
+    format!(
+        "attach: {}, mapped by {}, for {}; Ctrl-C ends it and leaves nothing behind",
+        escaped(&found.targets.segment.name),
+        pids.join(", "),
+        humantime::format_duration(time)
+    )
+}
+
+/// What probes will cost; said even to who wants no progress.
+fn price(root: &Root) -> String {
+    match attach::futex::cost_ns(root) {
+        Some(ns) => format!(
+            "attach: --uprobes will make each pthread_mutex_lock of theirs some {:.1} us longer while it counts",
+            ns / 1000.0
+        ),
+        None => {
+            "attach: what --uprobes will cost could not be measured here; elsewhere each pthread_mutex_lock took 10 to \
+                 25 us longer"
+                .to_owned()
+        }
+    }
+}
+
+fn told(news: News<'_>) -> String {
+    match news {
+        News::Phase(phase, time) => format!("attach: {}, {:.1} s at most", doing(phase), time.as_secs_f64()),
+        News::Joined(pid, command) => format!("attach: {pid} ({}) maps it now", escaped(command)),
+        News::Left(pid, command, end) => {
+            let how = match end {
+                ProcessEnd::Exited => "has ended",
+                ProcessEnd::Executed => "executes another program",
+                ProcessEnd::Unmapped => "has unmapped it",
+            };
+            format!("attach: {pid} ({}) {how}", escaped(command))
+        }
+    }
+}
+
+fn doing(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Baseline => "counting, undisturbed",
+        Phase::Touch => "who touches what",
+        Phase::Waits => "who waits for whom",
+        Phase::Probe => "counting every acquisition",
+        Phase::After => "counting, undisturbed again",
+    }
+}
+
+fn say(text: &str) {
+    // A reader of standard error that has gone away is no reason to end a watch.
+    let _ = writeln!(std::io::stderr(), "{text}");
+}

@@ -1,0 +1,123 @@
+//! Where in the source an instruction is: function, file and line.
+//!
+//! Programs and their debug information are what somebody else made, perhaps in order to break who reads them, and a
+//! watcher is often root. So this process opens the file and reads none of it: a child without privileges does
+//! ([`serve`]), bounded in memory and time. One that crashes, hangs or talks nonsense costs the names.
+
+mod child;
+mod parser;
+mod spots;
+
+pub use child::SymbolParser;
+pub use parser::serve;
+pub(crate) use spots::{Spot, What};
+
+use crate::maps::Mapping;
+use crate::notes::Notes;
+use child::Answer;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::OpenOptionsExt;
+use std::time::{Duration, Instant};
+
+/// What tells a program that it was started to read symbols: see [`SymbolParser::this_program`].
+pub const ARGUMENT: &str = "__symbols";
+
+/// For all files together: behind it instructions stay without names.
+const TIME_MAX: Duration = Duration::from_secs(4);
+
+/// What is known of an address.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// Function and distance into it, `bump+0x12`.
+    pub(crate) symbol: Option<String>,
+    /// The file that the code is of.
+    pub(crate) object: Option<String>,
+    /// Source file and line.
+    pub(crate) source: Option<(String, u32)>,
+}
+
+/// The addresses of processes, each looked up in the file that is mapped there.
+pub(crate) fn places(
+    wanted: &BTreeMap<u32, BTreeSet<u64>>,
+    mappings: &dyn Fn(u32) -> Vec<Mapping>,
+    parser: Option<&SymbolParser>,
+    notes: &mut Notes,
+) -> BTreeMap<(u32, u64), Place> {
+    let mut places = BTreeMap::new();
+    // One child a file, whichever processes map it.
+    let mut files: BTreeMap<((u32, u32), u64), Asked> = BTreeMap::new();
+    for (pid, addresses) in wanted {
+        let mapped = mappings(*pid);
+        for address in addresses {
+            let Some(mapping) = mapped.iter().find(|one| one.holds(*address)) else { continue };
+            let Some(path) = &mapping.path else { continue };
+            places.insert((*pid, *address), Place { object: Some(path.clone()), ..Place::default() });
+            let asked = files.entry((mapping.device, mapping.inode)).or_insert_with(|| Asked::of(*pid, mapping));
+            asked.offsets.entry(mapping.offset + (address - mapping.start)).or_default().push((*pid, *address));
+        }
+    }
+    let Some(parser) = parser else { return places };
+    let deadline = Instant::now() + TIME_MAX;
+    for asked in files.into_values() {
+        let Some(file) = asked.file else { continue };
+        let offsets: Vec<u64> = asked.offsets.keys().copied().collect();
+        match parser.ask(&file, &offsets, deadline) {
+            Ok(answers) => enter(&asked.offsets, answers, &mut places),
+            Err(why) => notes.add(
+                "no_symbols",
+                None,
+                format!("names of functions in {} are missing: {why}", asked.path),
+                Some("strip and split damaged debug information: objcopy --strip-debug FILE"),
+            ),
+        }
+    }
+    places
+}
+
+/// A file, and the addresses that are looked for in it by offset.
+struct Asked {
+    path: String,
+    file: Option<File>,
+    offsets: BTreeMap<u64, Vec<(u32, u64)>>,
+}
+
+impl Asked {
+    fn of(pid: u32, mapping: &Mapping) -> Asked {
+        Asked { path: mapping.path.clone().unwrap_or_default(), file: open(pid, mapping), offsets: BTreeMap::new() }
+    }
+}
+
+/// Opens what is mapped there: by the mapping itself where that is permitted, which finds deleted files and those of other
+/// file systems too; else by its path as the process sees it.
+pub(crate) fn open(pid: u32, mapping: &Mapping) -> Option<File> {
+    let path = mapping.path.clone().unwrap_or_default();
+    let names =
+        [format!("/proc/{pid}/map_files/{:x}-{:x}", mapping.start, mapping.end), format!("/proc/{pid}/root{path}")];
+    // Not to wait for a pipe that somebody put in its place.
+    let open = |name: &String| OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(name);
+    let is_file = |file: &File| file.metadata().is_ok_and(|about| about.is_file());
+    names.iter().filter_map(|name| open(name).ok()).find(is_file)
+}
+
+/// The places in a file at which locks are taken, as a child reads them.
+///
+/// # Errors
+/// Why there is no answer, in words.
+pub(crate) fn spots(parser: &SymbolParser, file: &File) -> Result<BTreeSet<Spot>, String> {
+    parser.ask_spots(file, Instant::now() + TIME_MAX).map_err(|why| why.to_string())
+}
+
+fn enter(
+    offsets: &BTreeMap<u64, Vec<(u32, u64)>>,
+    answers: BTreeMap<u64, Answer>,
+    places: &mut BTreeMap<(u32, u64), Place>,
+) {
+    for (offset, answer) in answers {
+        for key in offsets.get(&offset).into_iter().flatten() {
+            if let Some(place) = places.get_mut(key) {
+                (place.symbol, place.source) = (answer.symbol.clone(), answer.source.clone());
+            }
+        }
+    }
+}
