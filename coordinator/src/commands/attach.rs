@@ -42,6 +42,9 @@ pub(crate) fn attach(options: &AttachOptions, colour: ColourChoice) -> Result<En
     if !quiet {
         say(&opening(&found, options.time));
     }
+    if options.uprobes {
+        say(&price(&root));
+    }
     let parser = SymbolParser::this_program();
     let watch = WatchOptions {
         time: options.time,
@@ -49,6 +52,7 @@ pub(crate) fn attach(options: &AttachOptions, colour: ColourChoice) -> Result<En
         penalty: &|a, b| penalties.between(a, b),
         parser: Some(&parser),
         fields: fields.as_ref(),
+        uprobes: options.uprobes,
     };
     let seen = attach::watch(&root, found, &watch, &|news| {
         if !quiet {
@@ -108,6 +112,21 @@ fn opening(found: &Found, time: Duration) -> String {
     )
 }
 
+/// What probes will cost; said even to who wants no progress.
+fn price(root: &Root) -> String {
+    match attach::futex::cost_ns(root) {
+        Some(ns) => format!(
+            "attach: --uprobes will make each pthread_mutex_lock of theirs some {:.1} us longer while it counts",
+            ns / 1000.0
+        ),
+        None => {
+            "attach: what --uprobes will cost could not be measured here; elsewhere each pthread_mutex_lock took 10 to \
+                 25 us longer"
+                .to_owned()
+        }
+    }
+}
+
 fn told(news: News<'_>) -> String {
     match news {
         News::Phase(phase, time) => format!("attach: {}, {:.1} s at most", doing(phase), time.as_secs_f64()),
@@ -128,6 +147,7 @@ fn doing(phase: Phase) -> &'static str {
         Phase::Baseline => "counting, undisturbed",
         Phase::Touch => "who touches what",
         Phase::Waits => "who waits for whom",
+        Phase::Probe => "counting every acquisition",
         Phase::After => "counting, undisturbed again",
     }
 }

@@ -108,6 +108,7 @@ fn lock() -> WatchedLock {
         spinners: vec![4712],
         findings: vec![LockFinding { kind: "long_hold".to_owned(), text: "4711 had it for 24 ms".to_owned() }],
         lost: 0,
+        probed: Some(record::ProbedLock { calls: Some(8000), contended: None, acquired: None }),
     }
 }
 
@@ -153,7 +154,7 @@ fn flat(seen: &Attach) -> String {
 #[test]
 fn the_answer_comes_first_and_names_fields_processes_and_what_a_cure_gives_back() {
     let page = flat(&watch());
-    let answer = "false sharing: hits[0] (written by 4711 writer), the word at 0x8 (written by 4712 e\\u{1b}[2Jvil) lie on \
+    let answer = "false sharing: hits[0] (written by 4711 writer); word 0x8 (written by 4712 e\\u{1b}[2Jvil) lie on \
                   line 0, each 18 (15–21) ns dearer than alone; a cure could give back 31 % to 62 % of its users' time";
     let at = page.find(answer).unwrap_or_else(|| panic!("{page}"));
     assert!(at < page.find("Who maps it").unwrap());
@@ -189,6 +190,7 @@ fn waits_have_their_owner_and_findings_and_the_watch_its_cost() {
         "24.9 µs 1.59 ms 24 ms 4711 writer",
         "long hold: 0x80 m: 4711 had it for 24 ms",
         "waited: 4712 e\\u{1b}[2Jvil 1075 × (9 ms); woke: 4711 writer 1120 × (1045); seen spinning: 4712",
+        "2 waits begun before the watch; probes counted 8000 calls of pthread_mutex_lock",
         "96 traps, 305 samples, 4390 events took 7.57 ms of their time, 0.4 % of what they ran",
         "- 4711 writer: a debugger has the breakpoints cure: end it",
     ] {

@@ -52,10 +52,9 @@ pub(super) fn read(bytes: &[u8], address_bits: u32, inherits_priority: bool) -> 
     let part = |at: usize| bytes.get(at..at + 4).and_then(|four| four.try_into().ok()).map(u32::from_ne_bytes);
     let Some(word) = part(0) else { return Word::Other };
     let kind_at = if address_bits == 32 { 12 } else { 16 };
-    if let (Some(owner), Some(kind)) = (part(8), part(kind_at)) {
-        if let Some(mutex) = mutex(word, owner, kind) {
-            return mutex;
-        }
+    let mutex = part(8).zip(part(kind_at)).and_then(|(owner, kind)| mutex(word, owner, kind));
+    if let Some(mutex) = mutex {
+        return mutex;
     }
     if inherits_priority || word & (WAITERS | OWNER_DIED) != 0 && word & THREAD != 0 && word != u32::MAX {
         return with_thread(word);
@@ -65,7 +64,7 @@ pub(super) fn read(bytes: &[u8], address_bits: u32, inherits_priority: bool) -> 
 
 /// A process-shared `pthread_mutex_t`, where this is one.
 fn mutex(word: u32, owner: u32, kind: u32) -> Option<Word> {
-    if kind & SHARED == 0 || kind & !ANY_KIND & !PROTECTS != 0 || kind & PROTECTS != 0 {
+    if kind & SHARED == 0 || kind & !ANY_KIND != 0 || kind & PROTECTS != 0 {
         return None;
     }
     if kind & (ROBUST | INHERITS) != 0 {
