@@ -6,9 +6,10 @@ use crate::words::{User, Word};
 use record::{Interval, LineVerdict};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Who does less than this part of what the busiest user of the line does changes nothing about it: a monitor that looks
-/// at counters once a second does not make them shared. It is told by traps alone, whatever a word's value says of its
-/// writers; and of nobody whose hits came so fast that a breakpoint was switched off.
+/// Who only reads, and less often than this part of what the busiest user of the line does, changes nothing about it: a
+/// monitor that looks at counters ten times a second does not make them shared. It is told by traps alone, whatever a
+/// word's value says of its writers; and of nobody whose hits came so fast that a breakpoint was switched off. Who waits
+/// for a lock most of the time is rare too, but writes.
 const NEGLIGIBLE: f64 = 0.001;
 
 /// What the words' users amount to.
@@ -52,8 +53,8 @@ fn most(words: &[Word]) -> f64 {
 
 /// Whether what a user does to the words counts beside `most`.
 fn counts(words: &[Word], user: User, most: f64) -> bool {
-    let is_full = words.iter().flat_map(|word| &word.uses).any(|one| one.user == user && one.full);
-    is_full || trapped_on(words, user) >= most * NEGLIGIBLE
+    let mut own = words.iter().flat_map(|word| &word.uses).filter(|one| one.user == user);
+    own.any(|one| one.full || one.touch.writes) || trapped_on(words, user) >= most * NEGLIGIBLE
 }
 
 /// Accesses of a user to the words a second, as traps have them.
