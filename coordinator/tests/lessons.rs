@@ -72,7 +72,7 @@ fn stand_in(folder: &Path) -> PathBuf {
     let program = env!("CARGO_BIN_EXE_coordinator");
     let script = format!(
         "#!/bin/sh\ncase \"$1\" in\nrun) printf '1\\n1\\n1\\n' | '{program}' \"$@\" --window {WINDOW} --repetitions 1 ;;\n\
-         *) '{program}' \"$@\" ;;\nesac\nstatus=$?\ncase \"$1,$status\" in run,1|run,3|advise,3) exit 0 ;; esac\n\
+         *) '{program}' \"$@\" ;;\nesac\nstatus=$?\ncase \"$1,$status\" in run,1|run,3|advise,3|attach,3) exit 0 ;; esac\n\
          exit $status\n"
     );
     std::fs::write(&path, script).unwrap();
@@ -101,7 +101,8 @@ fn shell(code: &str, place: &Path, stand_in: &Path) -> Output {
     let folder = stand_in.parent().unwrap().display();
     // Programs of the lessons that count for seconds count for tenths.
     let quick = ["./server ", "./logger "].iter().fold(code.to_owned(), |code, name| {
-        ["1", "2"].iter().fold(code, |code, s| code.replace(&format!("{name}{s}"), &format!("{name}0.{s}")))
+        let times = ["1", "2"].iter().flat_map(|s| [" ", "\n"].map(|end| format!("{s}{end}")));
+        times.fold(code, |code, s| code.replace(&format!("{name}{s}"), &format!("{name}0.{s}")))
     });
     let mut command = Command::new("sh");
     command.args(["-eu", "-c", &quick]).current_dir(place).env("PATH", format!("{folder}:{path}")).env("COLUMNS", "80");

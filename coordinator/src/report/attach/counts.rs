@@ -1,7 +1,7 @@
 //! What was counted for each process, a second: against the others, and against itself before it was disturbed.
 
 use super::{name, rate};
-use crate::report::figures::{percent_number, plural};
+use crate::report::figures::{in_words, percent_number, plural};
 use crate::report::page::Page;
 use crate::report::table::{Cell, Column, Grid, Notes, Row, head};
 use record::{Attach, AttachedProcess, NO_PMU};
@@ -18,7 +18,7 @@ pub(super) fn write(page: &mut Page, seen: &Attach) {
     let events = events(seen);
     let mut columns = vec![Column::words("process"), Column::words("phase"), Column::figures("CPU, %", "CPU\n%")];
     columns.extend(
-        events.iter().map(|event| Column::figures(event.replace('_', " "), head(&event.replace('_', " "), "/s"))),
+        events.iter().map(|event| Column::figures(in_words(event), head(&in_words(event), "/s"))),
     );
     let rows = seen.processes.iter().filter(|one| one.counted_ns > 0).flat_map(|one| rows(one, &events)).collect();
     page.grid_in_bands(Grid { columns, rows }, 2, &Notes::default());

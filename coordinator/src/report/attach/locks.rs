@@ -1,7 +1,7 @@
 //! The words that somebody waited for in the kernel: how often, how long, who, and who has it.
 
 use super::{hex, time, who, whom};
-use crate::report::figures::{count, plural};
+use crate::report::figures::{count, in_words, plural};
 use crate::report::page::Page;
 use crate::report::style::Tone;
 use crate::report::table::{Cell, Column, Grid, Notes, Row};
@@ -55,7 +55,7 @@ fn place(lock: &WatchedLock) -> String {
 
 fn users(page: &mut Page, seen: &Attach, lock: &WatchedLock) {
     for finding in &lock.findings {
-        page.verdict(Tone::Bad, &finding.kind.replace('_', " "), &format!("{}: {}", place(lock), finding.text));
+        page.verdict(Tone::Bad, &in_words(&finding.kind), &format!("{}: {}", place(lock), finding.text));
     }
     let named = |users: &[LockUser], amount: &dyn Fn(&LockUser) -> String| {
         let told = users.iter().take(MOST_USERS).map(|user| format!("{} {}", who(seen, user.pid), amount(user)));
