@@ -7,6 +7,7 @@ use crate::counts::Chosen;
 use crate::find::Found;
 use crate::futex::{self, Waits};
 use crate::lookout::{Lookout, News, Phase, nanoseconds};
+use crate::pulse::Pulse;
 use crate::symbols::SymbolParser;
 use crate::target::{Target, Targets};
 use crate::touch::{self, TouchOptions, Touched};
@@ -73,7 +74,7 @@ pub fn watch(root: &Root, found: Found, options: &WatchOptions<'_>, tell: &(dyn 
     }
     processes.sort_by_key(|one| one.pid);
     let Seen { lines, locks, cost, .. } = seen;
-    Attach { schema_version: SCHEMA_VERSION, segment, watched_ns, processes, lines, locks, cost, notes }
+    Attach { schema_version: SCHEMA_VERSION, segment, watched_ns, processes, lines, locks, cost, notes, scenario: None }
 }
 
 /// What the steps saw.
@@ -116,13 +117,15 @@ impl Steps<'_> {
         self.begin(Phase::Waits, until);
         let targets = self.targets();
         let waited = futex::watch(self.root, &targets, || Instant::now() >= until);
+        let mut seen = self.seen(touched, waited);
         self.lookout.mark(2);
         let least = self.options.time.mul_f64(AFTER_LEAST);
         let end = self.until(1.0).max(Instant::now() + least);
         self.begin(Phase::After, end);
-        self.rest(end);
+        let pulse = self.pulse(end, &seen);
         self.lookout.mark(3);
-        self.seen(touched, waited)
+        pulse.tell(&mut seen.lines);
+        seen
     }
 
     fn until(&self, share: f64) -> Instant {
@@ -144,6 +147,19 @@ impl Steps<'_> {
             }
             std::thread::sleep(left.min(NAP));
         }
+    }
+
+    /// The same, and looks meanwhile at what the words say.
+    fn pulse(&self, until: Instant, seen: &Seen) -> Pulse {
+        let mut pulse = Pulse::new(&self.targets(), &seen.lines, &seen.locks);
+        while let Some(left) = until.checked_duration_since(Instant::now()) {
+            if self.lookout.is_deserted() {
+                break;
+            }
+            pulse.look();
+            std::thread::sleep(left.min(pulse.rest()));
+        }
+        pulse
     }
 
     fn targets(&self) -> Targets {

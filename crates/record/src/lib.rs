@@ -7,6 +7,7 @@ mod attach;
 mod compare;
 mod costs;
 mod doctor;
+mod emitted;
 mod events;
 mod import;
 mod kernel_log;
@@ -22,7 +23,7 @@ pub use advise::{AdviceRecord, AdviseRun, AdvisedLayout, AdvisedRole, LayoutStat
 pub use attach::{
     Attach, AttachListing, AttachNote, AttachedProcess, AttachedSegment, LineVerdict, ListedSegment, LockFinding, LockUser,
     ProcessEnd, SegmentKind, SegmentMapping, SegmentQuiet, SegmentUser, TouchedLine, TouchedWord, TouchingInstruction,
-    WaitTimes, WatchCost, WatchedLock,
+    WaitTimes, WatchCost, WatchedLock, WordPace,
 };
 pub use compare::{
     Asks, Both, CompareLock, CompareRow, ComparedPair, ComparedRun, Comparison, ConditionOutcome, ConditionRow,
@@ -30,6 +31,7 @@ pub use compare::{
 };
 pub use costs::CostProbe;
 pub use doctor::{Check, CheckState, Doctor};
+pub use emitted::{EmittedRole, EmittedScenario, EmittedState};
 pub use events::Events;
 pub use import::{Declared, Elements, Import, ImportedBase, ImportedField, ImportedHole};
 pub use kernel_log::{

@@ -56,6 +56,9 @@ fn instruction(pid: u32, writes: bool) -> TouchingInstruction {
         reads: true,
         hits: 15,
         samples: 80,
+        per_second: Some(21e6),
+        at_least: false,
+        threads: 1,
     }
 }
 
@@ -67,6 +70,9 @@ fn word(offset: u64, field: Option<&str>, writers: &[u32]) -> TouchedWord {
         writers: writers.to_vec(),
         readers: writers.to_vec(),
         proved: true,
+        adds: Some(1),
+        pace: None,
+        held: None,
         instructions: writers.iter().map(|pid| instruction(*pid, true)).collect(),
     }
 }
@@ -96,6 +102,7 @@ fn lock() -> WatchedLock {
     WatchedLock {
         offset: 0x80,
         field: Some("m".to_owned()),
+        kind: Some("pthread".to_owned()),
         owner_pid: Some(4711),
         waits: 1075,
         refused: 30,
@@ -137,6 +144,7 @@ fn watch() -> Attach {
             text: "a debugger has the breakpoints".to_owned(),
             cure: Some("end it".to_owned()),
         }],
+        scenario: None,
     }
 }
 
