@@ -370,6 +370,10 @@ pub(crate) struct AttachOptions {
     /// ranked by cost, and told with what a cure could give back. Without it they are ranked by accesses alone
     #[arg(long, value_name = "FILE", conflicts_with = "list")]
     pub(crate) measured: Option<PathBuf>,
+    /// Count every acquisition, too, by a probe on pthread_mutex_lock and on the lab's own markers: a trap at each, whose
+    /// cost is said first
+    #[arg(long, conflicts_with = "list")]
+    pub(crate) uprobes: bool,
     /// Show the shared segments of this machine and who maps them, and watch nothing
     #[arg(long)]
     pub(crate) list: bool,

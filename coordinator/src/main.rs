@@ -40,7 +40,7 @@ fn main() -> ExitCode {
             let own: Vec<String> = arguments.map(|argument| argument.to_string_lossy().into_owned()).collect();
             return worker::main(&own);
         }
-        Some(first) if first == commands::attach::SYMBOLS_ARGUMENT => return attach::symbols::serve(),
+        Some(first) if first == attach::symbols::ARGUMENT => return attach::symbols::serve(),
         _ => {}
     }
     signals::ignore_file_size_limit();

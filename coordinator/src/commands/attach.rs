@@ -13,13 +13,9 @@ use attach::{Fields, FindError, Found, News, Phase, Wanted, WatchOptions};
 use host::Root;
 use penalties::Penalties;
 use record::ProcessEnd;
-use std::ffi::CString;
 use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
-
-/// Makes this program the reader of other programs' debug information, which has no privileges.
-pub(crate) const SYMBOLS_ARGUMENT: &str = "__symbols";
 
 pub(crate) fn attach(options: &AttachOptions, colour: ColourChoice) -> Result<Ending, CommandError> {
     let root = Root::system();
@@ -46,13 +42,17 @@ pub(crate) fn attach(options: &AttachOptions, colour: ColourChoice) -> Result<En
     if !quiet {
         say(&opening(&found, options.time));
     }
-    let parser = parser();
+    if options.uprobes {
+        say(&price(&root));
+    }
+    let parser = SymbolParser::this_program();
     let watch = WatchOptions {
         time: options.time,
         pids: &options.pid,
         penalty: &|a, b| penalties.between(a, b),
         parser: Some(&parser),
         fields: fields.as_ref(),
+        uprobes: options.uprobes,
     };
     let seen = attach::watch(&root, found, &watch, &|news| {
         if !quiet {
@@ -64,12 +64,6 @@ pub(crate) fn attach(options: &AttachOptions, colour: ColourChoice) -> Result<En
         true => Ok(Ending::HostCannot),
         false => Ok(Ending::Done),
     }
-}
-
-/// This executable again, even if its file was replaced meanwhile, with nothing of this process's environment.
-fn parser() -> SymbolParser {
-    let arguments = [c"coordinator".to_owned(), CString::new(SYMBOLS_ARGUMENT).expect("a text without a 0")];
-    SymbolParser::new(c"/proc/self/exe".to_owned(), arguments.into(), Vec::new())
 }
 
 /// The struct that a user says lies in the segment.
@@ -118,6 +112,21 @@ fn opening(found: &Found, time: Duration) -> String {
     )
 }
 
+/// What probes will cost; said even to who wants no progress.
+fn price(root: &Root) -> String {
+    match attach::futex::cost_ns(root) {
+        Some(ns) => format!(
+            "attach: --uprobes will make each pthread_mutex_lock of theirs some {:.1} us longer while it counts",
+            ns / 1000.0
+        ),
+        None => {
+            "attach: what --uprobes will cost could not be measured here; elsewhere each pthread_mutex_lock took 10 to \
+                 25 us longer"
+                .to_owned()
+        }
+    }
+}
+
 fn told(news: News<'_>) -> String {
     match news {
         News::Phase(phase, time) => format!("attach: {}, {:.1} s at most", doing(phase), time.as_secs_f64()),
@@ -138,6 +147,7 @@ fn doing(phase: Phase) -> &'static str {
         Phase::Baseline => "counting, undisturbed",
         Phase::Touch => "who touches what",
         Phase::Waits => "who waits for whom",
+        Phase::Probe => "counting every acquisition",
         Phase::After => "counting, undisturbed again",
     }
 }

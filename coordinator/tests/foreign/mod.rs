@@ -8,11 +8,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::OnceLock;
 
-/// Where the programs of this test binary are built, removed with the build's own folder.
+/// Where the programs of this test binary are built, anew in each run of it.
 fn folder() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("foreign-{}", std::process::id()));
+        let binary = std::env::current_exe().unwrap();
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(binary.file_name().unwrap());
         std::fs::create_dir_all(&folder).unwrap();
         folder
     })

@@ -70,3 +70,6 @@ fn decode(bits: u32, address: u64, memory: &mut Memory) -> Option<Instruction> {
     let instruction = Decoder::with_ip(bits, &bytes[..count], address, DecoderOptions::NONE).decode();
     (!instruction.is_invalid()).then_some(instruction)
 }
+
+#[cfg(test)]
+mod tests;

@@ -54,6 +54,8 @@ pub enum Phase {
     Touch,
     /// Watching who waits for whom.
     Waits,
+    /// Counting every acquisition, where that was asked for.
+    Probe,
     /// Counting alone again.
     After,
 }

@@ -7,6 +7,7 @@
 //! a few hits of a loop that looks often may all be looks.
 
 mod calibrate;
+mod lives;
 mod pace;
 mod round;
 mod touches;
@@ -66,9 +67,11 @@ pub(crate) struct Proof {
     pub(crate) looks: BTreeMap<u64, Vec<Look>>,
     /// Lines that were watched, by line and process.
     pub(crate) watched: BTreeSet<(u64, u32)>,
+    /// By process and thread, the thread that stands for it: threads that follow each other are one user.
+    pub(crate) stand_ins: BTreeMap<(u32, u32), u32>,
     /// Traps taken.
     pub(crate) traps: u64,
-    /// Breakpoints armed.
+    /// Breakpoints armed on threads that ran.
     pub(crate) armings: u64,
     /// Lines that speak for themselves in samples and were not watched for want of time.
     pub(crate) left_out: u64,
@@ -95,7 +98,7 @@ pub(crate) fn prove(
         proof: Proof::default(),
     };
     prover.run(small);
-    prover.proof
+    Proof { stand_ins: prover.crew.stand_ins(), ..prover.proof }
 }
 
 /// What a proof is made with.
@@ -162,7 +165,13 @@ impl<'a> Prover<'a> {
         self.words(&words, Access::ReadWrite, armed, |_, _, _| true);
         let touched = self.books.read_alone(&self.proof.touches, line);
         self.words(&words, Access::Write, armed, |_, pid, word| touched.contains(&(pid, word)));
-        if self.proof.touches.range(TouchKey::first_of(line)..TouchKey::first_of(line + CACHE_LINE_BYTES)).next().is_some() {
+        if self
+            .proof
+            .touches
+            .range(TouchKey::first_of(line)..TouchKey::first_of(line + CACHE_LINE_BYTES))
+            .next()
+            .is_some()
+        {
             self.look(line);
         }
         for target in self.living() {
@@ -207,7 +216,8 @@ impl<'a> Prover<'a> {
         }
         self.pace.wait(self.setting.stop);
         let setting = &mut self.setting;
-        let seen = self.crew.round(points, armed, setting.limits.hits, setting.costs.trap_ns, setting.stop, setting.notes);
+        let seen =
+            self.crew.round(points, armed, setting.limits.hits, setting.costs.trap_ns, setting.stop, setting.notes);
         for hit in &seen.hits {
             self.pace.spend(hit.tid, self.setting.costs.trap_ns);
             let target = self.targets.processes.iter().find(|target| target.pid == hit.pid);
@@ -215,17 +225,19 @@ impl<'a> Prover<'a> {
                 self.books.enter(target, hit, self.candidates, &mut self.proof.touches);
             }
         }
-        for stint in &seen.stints {
+        for stint in seen.stints.iter().filter(|stint| stint.ran) {
             self.pace.spend(stint.tid, self.setting.costs.arming_ns);
         }
         self.proof.traps += seen.hits.len() as u64;
-        self.proof.armings += seen.stints.len() as u64;
+        self.proof.armings += seen.stints.iter().filter(|stint| stint.ran).count() as u64;
         self.proof.stints.extend(seen.stints);
     }
 
     /// What stands in the line, some moments apart: a counter tells its own rate.
     fn look(&mut self, line: u64) {
-        let Some((pid, address)) = self.living().into_iter().find_map(|one| Some((one.pid, one.addresses(line).next()?))) else {
+        let Some((pid, address)) =
+            self.living().into_iter().find_map(|one| Some((one.pid, one.addresses(line).next()?)))
+        else {
             return;
         };
         let mut looks = Vec::with_capacity(LOOKS);

@@ -39,7 +39,10 @@ mod tests {
         let sampled: Vec<u64> = (100..117).collect();
         let registers = general(&sampled, 64);
         // rbx is the kernel's second and the instructions' fourth; rsp its eighth and their fifth; r8 lies behind rip.
-        assert_eq!((registers[3], registers[4], registers[8], registers[15]), (Some(101), Some(107), Some(109), Some(116)));
+        assert_eq!(
+            (registers[3], registers[4], registers[8], registers[15]),
+            (Some(101), Some(107), Some(109), Some(116))
+        );
         assert_eq!(general(&[], 64), [None; 16]);
         let narrow = general(&[u64::MAX; 17], 32);
         assert_eq!((narrow[0], narrow[8]), (Some(u64::from(u32::MAX)), None));

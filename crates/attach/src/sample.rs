@@ -59,7 +59,9 @@ pub(crate) fn sample(targets: &[Target], duration: Duration, stop: &dyn Fn() -> 
     let deadline = Instant::now() + duration;
     loop {
         for target in targets.iter().filter(|target| !pidfd::has_ended(&target.pidfd)) {
-            for tid in host::thread_numbers(&host::Root::system(), target.pid).into_iter().filter(|tid| known.insert(*tid)) {
+            for tid in
+                host::thread_numbers(&host::Root::system(), target.pid).into_iter().filter(|tid| known.insert(*tid))
+            {
                 match Sampled::start(target.pid, tid) {
                     Ok(one) => sampled.push(one),
                     Err(errno) => notes.refused(target.pid, "sampling", errno),

@@ -6,9 +6,11 @@
 
 mod child;
 mod parser;
+mod spots;
 
 pub use child::SymbolParser;
 pub use parser::serve;
+pub(crate) use spots::{Spot, What};
 
 use crate::maps::Mapping;
 use crate::notes::Notes;
@@ -17,6 +19,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
 use std::time::{Duration, Instant};
+
+/// What tells a program that it was started to read symbols: see [`SymbolParser::this_program`].
+pub const ARGUMENT: &str = "__symbols";
 
 /// For all files together: behind it instructions stay without names.
 const TIME_MAX: Duration = Duration::from_secs(4);
@@ -78,20 +83,29 @@ struct Asked {
 }
 
 impl Asked {
-    /// Opens what is mapped there: by the mapping itself where that is permitted, which finds deleted files and those of
-    /// other file systems too; else by its path as the process sees it.
     fn of(pid: u32, mapping: &Mapping) -> Asked {
-        let path = mapping.path.clone().unwrap_or_default();
-        let names = [
-            format!("/proc/{pid}/map_files/{:x}-{:x}", mapping.start, mapping.end),
-            format!("/proc/{pid}/root{path}"),
-        ];
-        // Not to wait for a pipe that somebody put in its place.
-        let open = |name: &String| OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(name);
-        let is_file = |file: &File| file.metadata().is_ok_and(|about| about.is_file());
-        let file = names.iter().filter_map(|name| open(name).ok()).find(is_file);
-        Asked { path, file, offsets: BTreeMap::new() }
+        Asked { path: mapping.path.clone().unwrap_or_default(), file: open(pid, mapping), offsets: BTreeMap::new() }
     }
+}
+
+/// Opens what is mapped there: by the mapping itself where that is permitted, which finds deleted files and those of other
+/// file systems too; else by its path as the process sees it.
+pub(crate) fn open(pid: u32, mapping: &Mapping) -> Option<File> {
+    let path = mapping.path.clone().unwrap_or_default();
+    let names =
+        [format!("/proc/{pid}/map_files/{:x}-{:x}", mapping.start, mapping.end), format!("/proc/{pid}/root{path}")];
+    // Not to wait for a pipe that somebody put in its place.
+    let open = |name: &String| OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(name);
+    let is_file = |file: &File| file.metadata().is_ok_and(|about| about.is_file());
+    names.iter().filter_map(|name| open(name).ok()).find(is_file)
+}
+
+/// The places in a file at which locks are taken, as a child reads them.
+///
+/// # Errors
+/// Why there is no answer, in words.
+pub(crate) fn spots(parser: &SymbolParser, file: &File) -> Result<BTreeSet<Spot>, String> {
+    parser.ask_spots(file, Instant::now() + TIME_MAX).map_err(|why| why.to_string())
 }
 
 fn enter(

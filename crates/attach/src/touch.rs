@@ -87,7 +87,8 @@ pub fn watch(targets: &Targets, options: &TouchOptions<'_>) -> Touched {
         notes.add("lines_left_out", None, text, Some("watch longer: --for 20s"));
     }
     let cost = cost(&moments, &proof, &costs, ran_before, cpu_ns(targets));
-    let mut told = Told { targets, options, moments: &moments, candidates: &candidates, proof: &proof, books: &mut books };
+    let mut told =
+        Told { targets, options, moments: &moments, candidates: &candidates, proof: &proof, books: &mut books };
     let lines = told.lines(&costs, &mut notes);
     let spinners = candidates.spinners.iter().map(|(at, pids)| (*at, pids.iter().copied().collect())).collect();
     Touched { lines, spinners, notes: notes.into_list(), cost }
@@ -128,9 +129,8 @@ fn cpu_ns(targets: &Targets) -> u64 {
 
 fn cost(moments: &Moments, proof: &Proof, costs: &Costs, before: u64, behind: u64) -> WatchCost {
     let samples = moments.list.len() as u64 + moments.lost;
-    let stolen = proof.traps as f64 * costs.trap_ns
-        + proof.armings as f64 * costs.arming_ns
-        + samples as f64 * costs.sample_ns;
+    let stolen =
+        proof.traps as f64 * costs.trap_ns + proof.armings as f64 * costs.arming_ns + samples as f64 * costs.sample_ns;
     let ran = behind.saturating_sub(before);
     let slowdown = (ran > 0).then(|| stolen / ran as f64);
     WatchCost { traps: proof.traps, samples, events: 0, stolen_ns: stolen as u64, slowdown }
@@ -176,7 +176,13 @@ impl Told<'_> {
         lines.into_iter().map(|(_, line)| line).collect()
     }
 
-    fn line(&self, offset: u64, verdict: LineVerdict, words: &[Word], places: &BTreeMap<(u32, u64), Place>) -> TouchedLine {
+    fn line(
+        &self,
+        offset: u64,
+        verdict: LineVerdict,
+        words: &[Word],
+        places: &BTreeMap<(u32, u64), Place>,
+    ) -> TouchedLine {
         let words = words.iter().map(|word| self.word(word, places)).collect();
         TouchedLine {
             offset,

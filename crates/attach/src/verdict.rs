@@ -64,8 +64,8 @@ pub(crate) fn rate_on(words: &[Word], user: User) -> f64 {
     words.iter().map(|word| word.rate_of(user)).sum()
 }
 
-/// Whether several users take it and give it back: a compare-and-exchange or an exchange, and by another instruction of
-/// the same process an exchange or a store of 0.
+/// Whether several use it and some process takes it and gives it back: a compare-and-exchange or an exchange, and by another
+/// instruction an exchange or a store of 0. Who waits may only look.
 fn is_lock(word: &Word, users: &BTreeSet<User>) -> bool {
     let mut by_process: BTreeMap<u32, Vec<(u64, &Touch)>> = BTreeMap::new();
     for one in word.uses.iter().filter(|one| users.contains(&one.user)) {
@@ -76,8 +76,7 @@ fn is_lock(word: &Word, users: &BTreeSet<User>) -> bool {
             uses.iter().any(|(giver, touch)| giver != taker && (touch.stores_zero || touch.role == Role::Exchanges))
         })
     };
-    let takers = word.users(|touch| matches!(touch.role, Role::Takes | Role::Exchanges));
-    takers.len() > 1 && by_process.values().any(locks)
+    word.users(|_| true).intersection(users).count() > 1 && by_process.values().any(locks)
 }
 
 /// What the line costs its users: accesses a second, what one costs more than it would alone, and what part of the time
@@ -105,7 +104,10 @@ pub(crate) fn burden(
     }
     let places: Vec<&BTreeSet<u32>> = users.iter().filter_map(|user| cpus.get(user)).collect();
     let others = |at: usize| places[at + 1..].iter().flat_map(|cpus| cpus.iter());
-    let pairs = places.iter().enumerate().flat_map(|(at, cpus)| cpus.iter().flat_map(move |a| others(at).map(move |b| (*a, *b))));
+    let pairs = places
+        .iter()
+        .enumerate()
+        .flat_map(|(at, cpus)| cpus.iter().flat_map(move |a| others(at).map(move |b| (*a, *b))));
     let pairs: BTreeSet<(u32, u32)> = pairs.filter(|(a, b)| a != b).map(|(a, b)| (a.min(b), a.max(b))).collect();
     let penalties = pairs.into_iter().filter_map(|(a, b)| penalty(a, b));
     let penalty_ns = penalties.max_by(|a, b| a.median.total_cmp(&b.median));
@@ -117,9 +119,10 @@ pub(crate) fn burden(
         ((rate * by.low * 1e-9).clamp(0.0, 1.0), most)
     };
     let recoverable = penalty_ns.map(|by| {
-        let (low, high) = users.iter().map(|user| lost(user, by)).fold((0.0, 0.0), |(low, high): (f64, f64), (a, b)| {
-            (low.max(a), high.max(b))
-        });
+        let (low, high) = users
+            .iter()
+            .map(|user| lost(user, by))
+            .fold((0.0, 0.0), |(low, high): (f64, f64), (a, b)| (low.max(a), high.max(b)));
         // Data that are really shared, or a lock, may be needed where they are: then nothing is to be had.
         (if verdict == LineVerdict::FalseSharing { low } else { 0.0 }, high)
     });
@@ -175,6 +178,8 @@ mod tests {
         assert_eq!(of(&mutex), LineVerdict::LockWord);
         let spin = [(0, 1, "rwx", 1e5), (0, 1, "w0", 1e5), (0, 2, "rwx", 1e5), (0, 2, "w0", 1e5)];
         assert_eq!(of(&spin), LineVerdict::LockWord);
+        let waits = [(0, 1, "rwx", 1e5), (0, 1, "w0", 1e5), (0, 2, "r", 1e5)];
+        assert_eq!(of(&waits), LineVerdict::LockWord);
         let counter = [(0, 1, "rwc", 1e5), (0, 1, "r", 1e5), (0, 2, "rwc", 1e5), (0, 2, "r", 1e5)];
         assert_eq!(of(&counter), LineVerdict::TrueSharing, "a compare-and-exchange alone is no lock");
     }

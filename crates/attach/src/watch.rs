@@ -5,7 +5,7 @@ use crate::access::Closed;
 use crate::cost;
 use crate::counts::Chosen;
 use crate::find::Found;
-use crate::futex::{self, Waits};
+use crate::futex::{self, Probed, Waits};
 use crate::lookout::{Lookout, News, Phase, nanoseconds};
 use crate::pulse::Pulse;
 use crate::symbols::SymbolParser;
@@ -25,6 +25,8 @@ use std::time::{Duration, Instant};
 const BASELINE_ENDS: f64 = 0.15;
 const TOUCH_ENDS: f64 = 0.55;
 const WAITS_END: f64 = 0.77;
+/// Where every acquisition is to be counted, that takes the second half of the third.
+const WAITS_END_BEFORE_PROBES: f64 = 0.66;
 
 /// What the last phase has at the least, as a share of the time, however late the others ended: rates of less would be of a
 /// moment.
@@ -45,6 +47,8 @@ pub struct WatchOptions<'a> {
     pub parser: Option<&'a SymbolParser>,
     /// The struct that lies in the segment.
     pub fields: Option<&'a Fields>,
+    /// Whether every acquisition is counted ([`futex::probe()`]); for this, too, the parser is needed.
+    pub uprobes: bool,
 }
 
 /// Watches what was found, and tells what happens as it happens, from two threads. It changes nothing in the targets, and
@@ -113,11 +117,11 @@ impl Steps<'_> {
         self.lookout.mark(1);
         let time = self.begin(Phase::Touch, self.until(TOUCH_ENDS));
         let touched = self.touch(time);
-        let until = self.until(WAITS_END);
+        let until = self.until(if self.options.uprobes { WAITS_END_BEFORE_PROBES } else { WAITS_END });
         self.begin(Phase::Waits, until);
-        let targets = self.targets();
-        let waited = futex::watch(self.root, &targets, || Instant::now() >= until);
-        let mut seen = self.seen(touched, waited);
+        let waited = futex::watch(self.root, &self.targets(), || Instant::now() >= until);
+        let probed = self.probe();
+        let mut seen = self.seen(touched, waited, probed);
         self.lookout.mark(2);
         let least = self.options.time.mul_f64(AFTER_LEAST);
         let end = self.until(1.0).max(Instant::now() + least);
@@ -176,16 +180,24 @@ impl Steps<'_> {
         touch::watch(&targets, &TouchOptions { time, penalty, parser, fields, stop: &stop })
     }
 
-    /// What both steps saw, each made whole by the other's: a word that is waited for is a lock, and who spins on it does not
+    fn probe(&self) -> Probed {
+        let Some(parser) = self.options.parser.filter(|_| self.options.uprobes) else { return Probed::default() };
+        let until = self.until(WAITS_END);
+        self.begin(Phase::Probe, until);
+        futex::probe(self.root, &self.targets(), parser, || Instant::now() >= until)
+    }
+
+    /// What the steps saw, each made whole by the other's: a word that is waited for is a lock, and who spins on it does not
     /// show in the kernel.
-    fn seen(&self, mut touched: Touched, waited: Waits) -> Seen {
+    fn seen(&self, mut touched: Touched, mut waited: Waits, probed: Probed) -> Seen {
+        probed.enter(&mut waited.locks);
         touched.mark_locks(&waited.locks.iter().map(|lock| lock.offset).collect());
         let mut seen = Seen { lines: touched.lines, locks: waited.locks, ..Seen::default() };
         for lock in &mut seen.locks {
             lock.field = self.options.fields.and_then(|fields| fields.name(lock.offset));
             lock.spinners = touched.spinners.remove(&lock.offset).unwrap_or_default();
         }
-        for (notes, cost) in [(touched.notes, touched.cost), (waited.notes, waited.cost)] {
+        for (notes, cost) in [(touched.notes, touched.cost), (waited.notes, waited.cost), (probed.notes, probed.cost)] {
             seen.notes.extend(notes);
             cost::add(&mut seen.cost, &cost);
         }

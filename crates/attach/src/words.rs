@@ -11,7 +11,7 @@ const UNSEEN_PART: f64 = 0.25;
 /// a lower bound.
 const UNSURE_PART: f64 = 1.0;
 
-/// A thread of a process.
+/// A thread of a process, which stands for those that followed it.
 pub(crate) type User = (u32, u32);
 
 /// One touch with how often it happens.
@@ -91,12 +91,15 @@ fn rates(proof: &Proof, trap_ns: f64) -> BTreeMap<(User, u64), (f64, bool)> {
 
 /// A touch with its part of what its thread does to the eight bytes around.
 fn use_of(key: &TouchKey, touch: &Touch, proof: &Proof, rates: &BTreeMap<(User, u64), (f64, bool)>) -> Use {
-    let user = (key.pid, key.tid);
+    let thread = (key.pid, key.tid);
     let around = key.offset / WORD_BYTES * WORD_BYTES;
-    let same = |other: &&TouchKey| (other.pid, other.tid, other.offset / WORD_BYTES * WORD_BYTES) == (key.pid, key.tid, around);
+    let same = |other: &&TouchKey| {
+        (other.pid, other.tid, other.offset / WORD_BYTES * WORD_BYTES) == (key.pid, key.tid, around)
+    };
     let all: u64 = proof.touches.iter().filter(|(other, _)| same(other)).map(|(_, touch)| touch.hits).sum();
-    let (rate, at_least) = rates.get(&(user, around)).copied().unwrap_or_default();
+    let (rate, at_least) = rates.get(&(thread, around)).copied().unwrap_or_default();
     let part = touch.hits as f64 / all.max(1) as f64;
+    let user = (key.pid, proof.stand_ins.get(&thread).copied().unwrap_or(key.tid));
     Use { user, key: *key, touch: touch.clone(), rate: rate * part, at_least }
 }
 
@@ -174,7 +177,7 @@ pub(crate) mod tests {
     }
 
     fn stint(pid: u32, offset: u64, accesses: u32, time_ns: f64) -> Stint {
-        Stint { pid, tid: pid, offset, access: Access::ReadWrite, hits: accesses + 1, accesses, time_ns }
+        Stint { pid, tid: pid, offset, access: Access::ReadWrite, hits: accesses + 1, accesses, time_ns, ran: true }
     }
 
     fn look(at_ns: u64, value: u64) -> Look {
@@ -185,7 +188,8 @@ pub(crate) mod tests {
 
     #[test]
     fn halves_of_eight_bytes_are_words_and_overlapping_accesses_are_one() {
-        let touches = [touch(1, 0, 4, 10, "w"), touch(2, 4, 4, 20, "w"), touch(1, 8, 8, 30, "r"), touch(2, 8, 4, 40, "w")];
+        let touches =
+            [touch(1, 0, 4, 10, "w"), touch(2, 4, 4, 20, "w"), touch(1, 8, 8, 30, "r"), touch(2, 8, 4, 40, "w")];
         let mut proof = Proof { touches: touches.into_iter().collect(), ..Proof::default() };
         let (key, unknown) = touch(3, 0, 0, 50, "r");
         proof.touches.insert(key, unknown);

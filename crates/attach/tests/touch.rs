@@ -114,6 +114,93 @@ fn two_lines_of_a_gibibyte_are_found() {
 }
 
 #[test]
+fn a_lock_that_is_spun_for_is_one_too_and_threads_of_one_process_share_as_processes_do() {
+    let Some(_) = toucher() else { return };
+    let segment = Segment::new(4096);
+    let spinners = [segment.user("spin", 512, 640), segment.user("spin", 512, 640)];
+    let threads = segment.user("two-threads", 0, 8);
+    let is_seen = |seen: &attach::touch::Touched| {
+        users(seen, 512) == 2 && seen.lines.iter().any(|line| line.offset == 0 && line.words.len() == 2)
+    };
+    let seen = watched_until(&segment.targets(), is_seen, |_| ());
+    assert_eq!(line(&seen, 512).verdict, LineVerdict::LockWord, "{seen:#?}");
+    let one = line(&seen, 0);
+    assert_eq!(one.verdict, LineVerdict::FalseSharing, "{seen:#?}");
+    let own = || vec![threads.pid];
+    assert_eq!(words(one), [(0, 8, own(), own()), (8, 8, own(), own())], "{seen:#?}");
+    drop(spinners);
+}
+
+#[test]
+fn who_the_kernel_waited_for_is_a_lock() {
+    let Some(_) = toucher() else { return };
+    let segment = Segment::new(4096);
+    let all = segment.pair("add", [0, 0]);
+    let mut seen = watched_until(&segment.targets(), |seen| users(seen, 0) == 2, |_| ());
+    seen.mark_locks(&[64].into());
+    assert_eq!(line(&seen, 0).verdict, LineVerdict::TrueSharing, "another line's word");
+    seen.mark_locks(&[32].into());
+    assert_eq!(line(&seen, 0).verdict, LineVerdict::LockWord);
+    drop(all);
+}
+
+#[test]
+fn threads_that_are_born_and_processes_that_end_or_execute_meanwhile_end_no_watch() {
+    let Some(_) = toucher() else { return };
+    let segment = Segment::new(4096);
+    let (births, executes, mut ends) =
+        (segment.user("births", 0, 100), segment.user("exec", 128, 700), segment.user("add", 256, 0));
+    let targets = segment.targets();
+    assert_eq!(targets.processes.len(), 3);
+    let seen = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(std::time::Duration::from_millis(900));
+            ends.kill();
+        });
+        watched_until(&targets, |seen| users(seen, 0) == 1, |seen| assert!(alarms(seen).is_empty(), "{seen:#?}"))
+    });
+    assert_eq!(line(&seen, 0).words[0].writers, [births.pid], "threads that began later: {seen:#?}");
+    let others: Vec<_> = seen.notes.iter().filter(|note| note.id != "lines_left_out").collect();
+    assert!(others.is_empty(), "an end is an outcome: {others:?}");
+    drop(executes);
+}
+
+/// No test, but a watcher that another test kills.
+#[test]
+fn watcher_to_be_killed() {
+    let Some(name) = std::env::var_os("LAB_WATCHES") else { return };
+    let name = name.into_string().unwrap();
+    let targets = attach::find(&host::Root::system(), &attach::Wanted::Segment(name), &[]).unwrap().targets;
+    loop {
+        watched(&targets, 60_000);
+    }
+}
+
+#[test]
+fn a_watcher_that_is_killed_leaves_nothing_armed() {
+    let Some(_) = toucher() else { return };
+    let segment = Segment::new(4096);
+    let all = segment.pair("add", [0, 128]);
+    let targets = segment.targets();
+    let taken = |seen: &attach::touch::Touched| seen.notes.iter().any(|note| note.id == "breakpoints_taken");
+    let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+    command.args(["watcher_to_be_killed", "--exact"]).env("LAB_WATCHES", &segment.name);
+    let mut watcher = Held(command.stdout(std::process::Stdio::null()).spawn().unwrap());
+    // It has them while a round lasts: some watch meets one.
+    while !taken(&watched(&targets, 300)) {
+        assert!(watcher.0.try_wait().unwrap().is_none(), "the watcher ended");
+    }
+    drop(watcher); // SIGKILL, and waited for
+    let seen = watched_until(&targets, |seen| users(seen, 0) == 1 && users(seen, 128) == 1, |_| ());
+    assert!(!taken(&seen), "{:?}", seen.notes);
+    assert_eq!([0, 128].map(|at| line(&seen, at).words[0].writers.len()), [1, 1], "{seen:#?}");
+    for one in all {
+        let (passes, value) = one.end();
+        assert_eq!(passes, value, "what it counted is what it did");
+    }
+}
+
+#[test]
 fn a_debugger_that_has_the_breakpoints_is_said_and_the_others_are_proved() {
     let Some(_) = toucher() else { return };
     let segment = Segment::new(4096);

@@ -69,7 +69,9 @@ mod tests {
 
     #[test]
     fn a_zombie_does_not_live() {
-        for (state, lives) in [("R (running)", true), ("D (disk sleep)", true), ("Z (zombie)", false), ("X (dead)", false)] {
+        for (state, lives) in
+            [("R (running)", true), ("D (disk sleep)", true), ("Z (zombie)", false), ("X (dead)", false)]
+        {
             let fixture = Fixture::new().file("proc/5/task/5/status", &format!("State:\t{state}\n"));
             assert_eq!(thread_lives(&fixture.root(), 5, 5), lives, "{state}");
         }

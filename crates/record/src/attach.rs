@@ -310,6 +310,21 @@ pub struct WatchedLock {
     pub findings: Vec<LockFinding>,
     /// Events lost by a full buffer.
     pub lost: u64,
+    /// What probes in the programs' own code counted, where they were asked for.
+    #[serde(default)]
+    pub probed: Option<ProbedLock>,
+}
+
+/// How often a lock was taken, as probes counted it in a step of their own. Each is `None` where no program or library of those
+/// that map the segment has such a place.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProbedLock {
+    /// Calls of `pthread_mutex_lock`, those that did not wait included.
+    pub calls: Option<u64>,
+    /// Waits begun, by the lab's own markers.
+    pub contended: Option<u64>,
+    /// Waits that ended in owning it, by the lab's own markers.
+    pub acquired: Option<u64>,
 }
 
 /// Percentiles of waits, nanoseconds, to three digits; all 0 where there were none.

@@ -21,9 +21,9 @@ mod trace;
 
 pub use advise::{AdviceRecord, AdviseRun, AdvisedLayout, AdvisedRole, LayoutState, LeftOutVariant};
 pub use attach::{
-    Attach, AttachListing, AttachNote, AttachedProcess, AttachedSegment, LineVerdict, ListedSegment, LockFinding, LockUser,
-    ProcessEnd, SegmentKind, SegmentMapping, SegmentQuiet, SegmentUser, TouchedLine, TouchedWord, TouchingInstruction,
-    WaitTimes, WatchCost, WatchedLock, WordPace,
+    Attach, AttachListing, AttachNote, AttachedProcess, AttachedSegment, LineVerdict, ListedSegment, LockFinding,
+    LockUser, ProbedLock, ProcessEnd, SegmentKind, SegmentMapping, SegmentQuiet, SegmentUser, TouchedLine, TouchedWord,
+    TouchingInstruction, WaitTimes, WatchCost, WatchedLock, WordPace,
 };
 pub use compare::{
     Asks, Both, CompareLock, CompareRow, ComparedPair, ComparedRun, Comparison, ConditionOutcome, ConditionRow,

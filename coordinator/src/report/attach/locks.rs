@@ -83,6 +83,15 @@ fn users(page: &mut Page, seen: &Attach, lock: &WatchedLock) {
     if lock.lost > 0 {
         told.push(format!("{} found the buffer full", plural(lock.lost, "event")));
     }
+    if let Some(probed) = lock.probed {
+        let counted = [
+            (probed.calls, "calls of pthread_mutex_lock"),
+            (probed.contended, "waits begun at markers"),
+            (probed.acquired, "that ended in owning it"),
+        ];
+        let counted = counted.into_iter().filter_map(|(times, what)| Some(format!("{} {what}", count(times?))));
+        told.push(format!("probes counted {}", counted.collect::<Vec<_>>().join(", ")));
+    }
     if !told.is_empty() {
         page.item(0, &format!("{}: ", place(lock)), &told.join("; "));
     }

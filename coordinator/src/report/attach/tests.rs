@@ -114,6 +114,7 @@ fn lock() -> WatchedLock {
         spinners: vec![4712],
         findings: vec![LockFinding { kind: "long_hold".to_owned(), text: "4711 had it for 24 ms".to_owned() }],
         lost: 0,
+        probed: Some(record::ProbedLock { calls: Some(8000), contended: None, acquired: None }),
     }
 }
 
@@ -196,6 +197,7 @@ fn waits_have_their_owner_and_findings_and_the_watch_its_cost() {
         "24.9 µs 1.59 ms 24 ms 4711 writer",
         "long hold: 0x80 m: 4711 had it for 24 ms",
         "waited: 4712 e\\u{1b}[2Jvil 1075 × (9 ms); woke: 4711 writer 1120 × (1045); seen spinning: 4712",
+        "2 waits begun before the watch; probes counted 8000 calls of pthread_mutex_lock",
         "96 traps, 305 samples, 4390 events took 7.57 ms of their time, 0.4 % of what they ran",
         "- 4711 writer: a debugger has the breakpoints cure: end it",
     ] {

@@ -31,7 +31,11 @@ pub(crate) enum Role {
 
 /// The operands in memory of an instruction, with the registers as they are before it. What it does to the stack by the
 /// way (the push of a call) is left out.
-pub(crate) fn operands(instruction: &Instruction, registers: &Registers, info: &mut InstructionInfoFactory) -> Vec<Operand> {
+pub(crate) fn operands(
+    instruction: &Instruction,
+    registers: &Registers,
+    info: &mut InstructionInfoFactory,
+) -> Vec<Operand> {
     if matches!(instruction.mnemonic(), Mnemonic::Lea | Mnemonic::Nop) {
         return Vec::new();
     }
@@ -41,7 +45,12 @@ pub(crate) fn operands(instruction: &Instruction, registers: &Registers, info: &
 
 /// The operand that lies within `bytes` from `address` on, with the registers as they are *behind* the instruction: an
 /// address whose registers it changed is not known, and then the only operand there is counts.
-pub(crate) fn operand_within(instruction: &Instruction, behind: &Registers, address: u64, bytes: u64) -> Option<Operand> {
+pub(crate) fn operand_within(
+    instruction: &Instruction,
+    behind: &Registers,
+    address: u64,
+    bytes: u64,
+) -> Option<Operand> {
     let mut info = InstructionInfoFactory::new();
     let mut kept = *behind;
     for used in info.info(instruction).used_registers() {
@@ -52,7 +61,8 @@ pub(crate) fn operand_within(instruction: &Instruction, behind: &Registers, addr
     }
     let found = operands(instruction, &kept, &mut info);
     let overlaps = |one: &&Operand| {
-        one.address.is_some_and(|at| at < address.saturating_add(bytes) && at.saturating_add(one.bytes.max(1)) > address)
+        one.address
+            .is_some_and(|at| at < address.saturating_add(bytes) && at.saturating_add(one.bytes.max(1)) > address)
     };
     if let Some(one) = found.iter().find(overlaps) {
         return Some(*one);

@@ -4,8 +4,8 @@
 //! This is no emulator: what it does not know it forgets, both ways of a branch are gone, and memory is what it was when
 //! it was read. What comes out are candidates, which breakpoints have to prove.
 
-use super::access::{Operand, changes, is_high, is_immediate, operands, value};
 use super::Code;
+use super::access::{Operand, changes, is_high, is_immediate, operands, value};
 use crate::memory::Memory;
 use crate::registers::Registers;
 use iced_x86::{FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpKind, Register};
@@ -173,13 +173,16 @@ impl Walker<'_> {
             let (a, b) = (this.source(instruction, 0, state)?, this.source(instruction, 1, state)?);
             Some(sum(a, b))
         };
-        let same = instruction.op1_kind() == OpKind::Register && instruction.op0_register() == instruction.op1_register();
+        let same =
+            instruction.op1_kind() == OpKind::Register && instruction.op0_register() == instruction.op1_register();
         Some(match instruction.mnemonic() {
             Mnemonic::Mov | Mnemonic::Movzx => self.source(instruction, 1, state),
             Mnemonic::Movsx | Mnemonic::Movsxd => {
                 let bits = operand_bytes(instruction, 1) * 8;
                 let value = self.source(instruction, 1, state);
-                value.filter(|_| (1..=64).contains(&bits)).map(|value| (((value << (64 - bits)) as i64) >> (64 - bits)) as u64)
+                value
+                    .filter(|_| (1..=64).contains(&bits))
+                    .map(|value| (((value << (64 - bits)) as i64) >> (64 - bits)) as u64)
             }
             Mnemonic::Lea => instruction.try_virtual_address(1, 0, |register, _, _| value(register, &state.registers)),
             Mnemonic::Xor | Mnemonic::Sub if same => Some(0),

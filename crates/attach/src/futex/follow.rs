@@ -17,8 +17,16 @@ pub(super) struct Thread {
 /// What a call is for, with its words as offsets in the segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Began {
-    Waiting { words: Vec<u64>, private: bool, inherits_priority: bool },
-    Waking { words: Vec<u64>, moves: bool, inherits_priority: bool },
+    Waiting {
+        words: Vec<u64>,
+        private: bool,
+        inherits_priority: bool,
+    },
+    Waking {
+        words: Vec<u64>,
+        moves: bool,
+        inherits_priority: bool,
+    },
     /// About words elsewhere, or none.
     Elsewhere,
 }

@@ -301,7 +301,8 @@ mod tests {
         let found = case.found(1_000 * MS);
         assert_eq!(found.len(), 1, "{found:?}");
         assert_eq!(found[0].0, "long_hold");
-        let expected = "thread 1 of process 1 keeps others waiting for 30 ms at a time (10 times), where others keep it";
+        let expected =
+            "thread 1 of process 1 keeps others waiting for 30 ms at a time (10 times), where others keep it";
         assert!(found[0].1.starts_with(expected) && found[0].1.contains("10 us"), "{found:?}");
     }
 
@@ -395,13 +396,16 @@ mod tests {
         case.follower.waits_already(thread(2), WORD, false);
         case.owned_by(10, 9);
         let found = case.found(100 * MS);
-        let expected = "its owner, thread 9, has ended without giving it back; 1 thread waits for it, and none will get it";
+        let expected =
+            "its owner, thread 9, has ended without giving it back; 1 thread waits for it, and none will get it";
         assert_eq!(found, [("owner_died".to_owned(), expected.to_owned())]);
     }
 
     #[test]
     fn a_word_that_says_so_is_believed() {
-        for (word, says) in [(Word::Lost, "ENOTRECOVERABLE"), (Word::Owned { thread: 2, died: true }, "says that an owner")] {
+        for (word, says) in
+            [(Word::Lost, "ENOTRECOVERABLE"), (Word::Owned { thread: 2, died: true }, "says that an owner")]
+        {
             let mut case = Case::new();
             case.waits(2, 0, MS, 0);
             case.looks.note(MS, word, false);

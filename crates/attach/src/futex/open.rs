@@ -5,8 +5,8 @@
 //! another program.
 
 use super::call::Syscall;
-use crate::perf::{Event, Fields, Order, Ring, Source, Whom};
 use crate::notes::Notes;
+use crate::perf::{Event, Fields, Order, Ring, Source, Whom};
 use crate::{Target, Targets, pidfd};
 use host::{Root, TracepointError, tracepoint_id};
 use nix::errno::Errno;

@@ -151,7 +151,10 @@ mod tests {
         };
         assert!(seen(&[2, 1, 2, 2, 2, 2]).is_lock());
         assert!(!seen(&[2, 2]).is_lock());
-        assert!(!seen(&[0, 2, 0, 2, 0, 2, 0, 2, 0, 2, 0, 0]).is_lock(), "a semaphore's count is 0 while it is waited for");
+        assert!(
+            !seen(&[0, 2, 0, 2, 0, 2, 0, 2, 0, 2, 0, 0]).is_lock(),
+            "a semaphore's count is 0 while it is waited for"
+        );
         let mut counter = seen(&[2, 2, 2, 2, 2]);
         counter.note(2, Word::Other, false);
         assert!(!counter.is_lock());

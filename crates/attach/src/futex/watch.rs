@@ -112,7 +112,8 @@ impl<'a> Watcher<'a> {
             let text = format!("who owns the locks is not read in it: {}", closed.why);
             notes.add("memory_closed", Some(target.pid), text, Some(&closed.cure));
         }
-        let threads: BTreeSet<u32> = target.threads.iter().copied().chain(host::thread_numbers(root, target.pid)).collect();
+        let threads: BTreeSet<u32> =
+            target.threads.iter().copied().chain(host::thread_numbers(root, target.pid)).collect();
         for tid in threads {
             let thread = Thread { pid: target.pid, tid };
             self.numbers.add(thread);
@@ -173,7 +174,8 @@ impl<'a> Watcher<'a> {
     }
 
     fn look_at_waited(&mut self) {
-        let mut waited: Vec<(u64, u64)> = self.follower.words.iter().filter_map(|(offset, seen)| waits_since(*offset, seen)).collect();
+        let mut waited: Vec<(u64, u64)> =
+            self.follower.words.iter().filter_map(|(offset, seen)| waits_since(*offset, seen)).collect();
         waited.sort_unstable();
         for (_, offset) in waited.into_iter().take(MOST_LOOKS) {
             self.look(offset);
@@ -181,8 +183,11 @@ impl<'a> Watcher<'a> {
     }
 
     fn look(&mut self, offset: u64) {
-        let (inherits, waited) =
-            self.follower.words.get(&offset).map_or((false, false), |seen| (seen.inherits_priority, !seen.waiting.is_empty()));
+        let (inherits, waited) = self
+            .follower
+            .words
+            .get(&offset)
+            .map_or((false, false), |seen| (seen.inherits_priority, !seen.waiting.is_empty()));
         if let Some(word) = self.read(offset, inherits) {
             self.looks.entry(offset).or_default().note(now(), word, waited);
         }
@@ -226,12 +231,18 @@ impl<'a> Watcher<'a> {
         }
         let Stream { events, lost, .. } = self.stream;
         if lost > 0 {
-            let text = format!("{lost} records of futex calls found the log full: so many ends of waits and wakes are missing");
+            let text = format!(
+                "{lost} records of futex calls found the log full: so many ends of waits and wakes are missing"
+            );
             notes.add("events_lost", None, text, Some("watch fewer processes at once (--pid)"));
         }
         let watch = judge::Watch { from_ns: self.from_ns, until_ns, follower: &self.follower, numbers: &self.numbers };
         let none = Looks::default();
-        let seen = self.follower.words.iter().filter(|(_, seen)| seen.waits + seen.begun_before > 0 || !seen.waiting.is_empty());
+        let seen = self
+            .follower
+            .words
+            .iter()
+            .filter(|(_, seen)| seen.waits + seen.begun_before > 0 || !seen.waiting.is_empty());
         let told = seen.map(|(offset, seen)| {
             let looks = self.looks.get(offset).unwrap_or(&none);
             WatchedLock { kind: self.kind(*offset, seen, looks), ..lock(&watch, *offset, seen, looks, lost) }
@@ -264,6 +275,7 @@ fn lock(watch: &judge::Watch, offset: u64, seen: &WordSeen, looks: &Looks, lost:
         spinners: Vec::new(),
         findings: judge::findings(watch, seen, looks),
         lost,
+        probed: None,
     }
 }
 

@@ -87,7 +87,7 @@ fn parts(bytes: &[u8], address_bits: u32) -> Option<(u32, u32, u32)> {
 
 /// A process-shared `pthread_mutex_t`, where this is one.
 fn mutex(word: u32, owner: u32, kind: u32) -> Option<Word> {
-    if kind & SHARED == 0 || kind & !ANY_KIND & !PROTECTS != 0 || kind & PROTECTS != 0 {
+    if kind & SHARED == 0 || kind & !ANY_KIND != 0 || kind & PROTECTS != 0 {
         return None;
     }
     if kind & (ROBUST | INHERITS) != 0 {

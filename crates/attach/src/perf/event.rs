@@ -6,7 +6,7 @@ use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::{ioctl_write_int_bad, request_code_none};
 use perf_event::{Builder, Clock, Counter};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 
 /// `PERF_TYPE_SOFTWARE`, `_TRACEPOINT` and `_BREAKPOINT` of `linux/perf_event.h`: the other numbers are other events.
 const SOFTWARE: u32 = 1;
@@ -44,6 +44,15 @@ pub(crate) enum Source {
     Software(u64),
     /// A tracepoint by the number that tracefs has for it.
     Tracepoint(u64),
+    /// An instruction of a program or library, by its place in the file: a trap, or where it is a nop of five bytes a call.
+    Instruction {
+        /// The number of the kernel's `uprobe` unit.
+        unit: u32,
+        /// A descriptor of the file, open until the event is.
+        file: RawFd,
+        /// Of the instruction's first byte in the file.
+        offset: u64,
+    },
     /// A hardware breakpoint on data.
     Breakpoint {
         /// First address, a multiple of `bytes`.
@@ -62,8 +71,6 @@ pub(crate) enum Whom {
     Thread(u32),
     /// A thread while it is on that CPU. With [`Order::inherit`] this alone can have a ring.
     ThreadOn(u32, u32),
-    /// Whoever runs on that CPU: needs CAP_PERFMON, or paranoid level 0.
-    Cpu(u32),
 }
 
 /// What is asked of the kernel. Events are opened switched off.
@@ -108,6 +115,11 @@ impl Event {
         let mut builder = Builder::new();
         builder.exclude_kernel(!order.kernel).exclude_hv(false).clockid(Clock::MONOTONIC).enabled(false);
         builder.inherit(order.inherit).remove_on_exec(end_on_exec && is_breakpoint(order));
+        let path = match order.source {
+            // The file that is open, whatever its name stands for by now.
+            Source::Instruction { file, .. } => format!("/proc/self/fd/{file}\0"),
+            _ => String::new(),
+        };
         let raw = builder.attrs_mut();
         match order.source {
             Source::CpuClock => (raw.type_, raw.config) = (SOFTWARE, CPU_CLOCK),
@@ -122,6 +134,12 @@ impl Event {
             }
             Source::Software(number) => (raw.type_, raw.config) = (SOFTWARE, number),
             Source::Tracepoint(number) => (raw.type_, raw.config) = (TRACEPOINT, number),
+            Source::Instruction { unit, offset, .. } => {
+                // Bit 0 would put it at the function's return.
+                (raw.type_, raw.config) = (unit, 0);
+                raw.__bindgen_anon_3.uprobe_path = path.as_ptr() as u64; // read in `build` below
+                raw.__bindgen_anon_4.probe_offset = offset;
+            }
             Source::Breakpoint { address, bytes, access } => {
                 (raw.type_, raw.config) = (BREAKPOINT, 0);
                 raw.bp_type = if access == Access::Write { WRITE } else { READ_WRITE };
@@ -139,7 +157,6 @@ impl Event {
         let builder = match whom {
             Whom::Thread(tid) => builder.observe_pid(number(tid)?).any_cpu(),
             Whom::ThreadOn(tid, cpu) => builder.observe_pid(number(tid)?).one_cpu(cpu as usize),
-            Whom::Cpu(cpu) => builder.any_pid().one_cpu(cpu as usize),
         };
         let counter = builder.build().map_err(|error| Errno::from_raw(error.raw_os_error().unwrap_or(0)))?;
         let event = Event { counter };

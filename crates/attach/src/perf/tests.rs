@@ -41,7 +41,7 @@ fn what_became_of_a_thread_is_a_record_with_its_time() {
     let born = record(7, 0, &[halves(11, 10), halves(12, 10), 77]);
     let ended = record(4, 0, &[halves(11, 10), halves(12, 10), 88]);
     // A name of 16 bytes, and then thread, time and identifier.
-    let name = |misc| record(3, misc, &[halves(11, 11), 0x6d61_6e, 0, halves(11, 11), 99, 1]);
+    let name = |misc| record(3, misc, &[halves(11, 11), 0x006d_616e, 0, halves(11, 11), 99, 1]);
     let bytes = [born, ended, name(1 << 13), name(0)].concat();
     let mut log = &bytes[..];
     let mut taken = || next(&mut log, fields, 0);

@@ -12,12 +12,14 @@ use std::time::{Duration, Instant};
 const TRAPS: i32 = 120;
 /// Longest time for them: they take two milliseconds where the thread runs.
 const TRAPS_TIME: Duration = Duration::from_millis(60);
-/// How long the thread is looked at undisturbed, and sampled.
-const STRETCH: Duration = Duration::from_millis(6);
+/// How long the thread is looked at undisturbed, and then sampled, each time.
+const STRETCH: Duration = Duration::from_millis(2);
+/// Times, of which the median counts: on a busy machine a thread does not always run as fast.
+const TIMES: usize = 5;
 /// Between samples then, nanoseconds of its time.
-const DENSE_PERIOD_NS: u64 = 50_000;
-/// Breakpoints armed on it that nothing hits.
-const ARMINGS: u32 = 40;
+const DENSE_PERIOD_NS: u64 = 40_000;
+/// Breakpoints armed on it that nothing hits, each time.
+const ARMINGS: u32 = 20;
 /// What the same things took on a virtual machine with Zen 5 processors: where the thread hardly ran, these are taken.
 const TRAP_NS: f64 = 14_000.0;
 const SAMPLE_NS: f64 = 4_000.0;
@@ -34,7 +36,7 @@ pub(crate) struct Costs {
     pub(crate) arming_ns: f64,
 }
 
-/// Tries it out, in some 40 ms. What cannot be tried, as without permission, is put at what it took elsewhere.
+/// Tries it out, in some 30 ms. What cannot be tried, as without permission, is put at what it took elsewhere.
 pub(crate) fn calibrate() -> Costs {
     let rest = Costs { trap_ns: TRAP_NS, sample_ns: SAMPLE_NS, arming_ns: ARMING_NS };
     let shared = Shared::default();
@@ -74,11 +76,17 @@ impl Shared {
                 tid => break tid as u32,
             }
         };
-        let Some(pass_ns) = self.pass_ns(tid, || std::thread::sleep(STRETCH)) else { return rest };
+        let (mut samples, mut armings) = (Vec::new(), Vec::new());
+        for _ in 0..TIMES {
+            let Some(pass_ns) = self.pass_ns(tid, || std::thread::sleep(STRETCH)) else { continue };
+            samples.extend(self.sampling(tid, pass_ns));
+            armings.extend(self.arming(tid, pass_ns));
+        }
         Costs {
-            trap_ns: self.trap(tid).ok().flatten().map_or(rest.trap_ns, |gap| (gap - pass_ns).max(0.0)),
-            sample_ns: self.sampling(tid, pass_ns).unwrap_or(rest.sample_ns),
-            arming_ns: self.arming(tid, pass_ns).unwrap_or(rest.arming_ns),
+            // A pass takes some nanoseconds beside the microseconds of a trap.
+            trap_ns: self.trap(tid).ok().flatten().unwrap_or(rest.trap_ns),
+            sample_ns: median(samples).unwrap_or(rest.sample_ns),
+            arming_ns: median(armings).unwrap_or(rest.arming_ns),
         }
     }
 
@@ -149,6 +157,11 @@ impl Shared {
             Some(f64::from(ARMINGS))
         })
     }
+}
+
+fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied()
 }
 
 fn breakpoint(address: u64, fields: Fields) -> Order {

@@ -1,5 +1,6 @@
 //! One round: some words armed in all threads at once, for a few hits each.
 
+use super::lives::Lives;
 use crate::notes::Notes;
 use crate::perf::{Access, Event, Fields, Order, Record, Ring, Source, Whom};
 use crate::{Target, registers};
@@ -61,6 +62,8 @@ pub(crate) struct Stint {
     pub(crate) accesses: u32,
     /// The time they took, without that of the traps.
     pub(crate) time_ns: f64,
+    /// Whether the thread ran meanwhile: arming one that sleeps takes none of its time.
+    pub(crate) ran: bool,
 }
 
 /// What a round saw.
@@ -74,6 +77,7 @@ pub(super) struct Seen {
 #[derive(Default)]
 pub(super) struct Crew {
     members: BTreeMap<u32, Member>,
+    lives: Lives,
 }
 
 struct Member {
@@ -99,6 +103,8 @@ impl Crew {
     pub(super) fn enlist(&mut self, target: &Target, notes: &mut Notes) {
         let now = host::thread_numbers(&host::Root::system(), target.pid);
         self.members.retain(|tid, member| member.pid != target.pid || now.contains(tid));
+        let moment = Instant::now();
+        now.iter().for_each(|tid| self.lives.see(target.pid, *tid, moment));
         let Some(address) = target.mappings.first().map(|mapping| mapping.address) else { return };
         for tid in now {
             if self.members.contains_key(&tid) {
@@ -114,6 +120,11 @@ impl Crew {
                 Err(errno) => notes.refused(target.pid, "watching words", errno),
             }
         }
+    }
+
+    /// Who stands for whom: see [`Lives::stand_ins`].
+    pub(super) fn stand_ins(&self) -> BTreeMap<(u32, u32), u32> {
+        self.lives.stand_ins()
     }
 
     /// Words that every thread of the process can have armed at once; threads that can have none do not count.
@@ -157,6 +168,8 @@ impl Crew {
             }
         }
         let ended = Instant::now();
+        let ran: BTreeSet<u32> =
+            self.members.iter_mut().filter_map(|(tid, one)| one.has_run().then_some(*tid)).collect();
         let times: Vec<(u32, u64)> = taken.iter().flatten().map(|hit| (hit.tid, hit.time_ns)).collect();
         let traps_in = |tid, after, until| {
             times.iter().filter(|(of, at)| *of == tid && (after + 1..=until).contains(at)).count() as f64
@@ -174,7 +187,7 @@ impl Crew {
             };
             let Point { pid, offset, access, .. } = one.point;
             let (hits, accesses) = (hits_of.len() as u32, accesses as u32);
-            Stint { pid, tid: one.tid, offset, access, hits, accesses, time_ns }
+            Stint { pid, tid: one.tid, offset, access, hits, accesses, time_ns, ran: ran.contains(&one.tid) }
         });
         let stints = stints.collect();
         Seen { stints, hits: taken.into_iter().flatten().collect() }
@@ -185,7 +198,7 @@ impl Crew {
         let tids: BTreeSet<u32> = armed.iter().map(|one| one.tid).collect();
         tids.into_iter().filter(|tid| wants_to_run(*tid)).any(|tid| {
             let Some(member) = self.members.get_mut(&tid) else { return false };
-            member.owner.count().is_ok_and(|ran| ran < member.ran_ns + RUN_LEAST_NS)
+            member.owner.count().is_ok_and(|ran_ns| ran_ns < member.ran_ns + RUN_LEAST_NS)
         })
     }
 
@@ -245,6 +258,11 @@ impl Member {
             }
         }
         Ok((Member { pid, room: held.len(), owner, ran_ns: 0, ring }, full))
+    }
+
+    /// Since all was armed.
+    fn has_run(&mut self) -> bool {
+        self.owner.count().is_ok_and(|ran_ns| ran_ns > self.ran_ns)
     }
 
     fn arm(&self, tid: u32, point: Point, hits: i32) -> Result<Event, Errno> {

@@ -1,5 +1,6 @@
 //! The parser's child, as the watcher sees it: started, asked, ended.
 
+use super::spots::{self, Spot};
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -9,7 +10,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::stat::Mode;
 use nix::sys::wait::waitpid;
 use nix::unistd::Pid;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::CString;
 use std::fs::File;
 use std::io::{Read, Seek, Write};
@@ -56,40 +57,64 @@ pub(super) enum NoAnswer {
 }
 
 impl SymbolParser {
+    /// This program again, if it calls [`super::serve`] where [`super::ARGUMENT`] is its only argument.
+    pub fn this_program() -> SymbolParser {
+        let argument = CString::new(super::ARGUMENT).unwrap_or_default();
+        SymbolParser::new(c"/proc/self/exe".into(), vec![c"symbols".into(), argument], Vec::new())
+    }
+
     /// A program by its path, with its arguments (the first of which is its name) and its whole environment.
     pub fn new(program: CString, arguments: Vec<CString>, environment: Vec<CString>) -> SymbolParser {
         SymbolParser { program, arguments, environment }
     }
 
     /// Asks a child for the offsets of a file. What it said before it failed counts.
-    pub(super) fn ask(&self, file: &File, offsets: &[u64], deadline: Instant) -> Result<BTreeMap<u64, Answer>, NoAnswer> {
+    pub(super) fn ask(
+        &self,
+        file: &File,
+        offsets: &[u64],
+        deadline: Instant,
+    ) -> Result<BTreeMap<u64, Answer>, NoAnswer> {
+        let request: String = offsets.iter().map(|offset| format!("{offset:x}\n")).collect();
+        self.exchange(file, &request, deadline, parse)
+    }
+
+    /// Asks a child for the places of a file at which locks are taken.
+    pub(super) fn ask_spots(&self, file: &File, deadline: Instant) -> Result<BTreeSet<Spot>, NoAnswer> {
+        self.exchange(file, spots::REQUEST, deadline, spots::parse)
+    }
+
+    /// Has a child read a file, and takes apart what it says; an answer that is cut off counts as far as it goes.
+    fn exchange<T: Default + PartialEq>(
+        &self,
+        file: &File,
+        request: &str,
+        deadline: Instant,
+        parse: impl Fn(&str) -> T,
+    ) -> Result<T, NoAnswer> {
         let deadline = deadline.min(Instant::now() + TIME_MAX);
-        let (pid, mut answer) = self.start(file, offsets).map_err(NoAnswer::NotStarted)?;
+        let request = written(request).map_err(NoAnswer::NotStarted)?;
+        let (pid, mut answer) = self.start(file, &request).map_err(NoAnswer::NotStarted)?;
         let told = read_until(&mut answer, deadline);
         // Its number is its own until it is waited for.
         let _ = kill(pid, Signal::SIGKILL);
         while waitpid(pid, None) == Err(Errno::EINTR) {}
         let (text, is_whole) = told;
         let answers = parse(&text);
-        match (answers.is_empty(), is_whole) {
+        match (answers == T::default(), is_whole) {
             (true, Whole::Late) => Err(NoAnswer::TooSlow),
             (true, Whole::Cut) => Err(NoAnswer::Ended),
             _ => Ok(answers),
         }
     }
 
-    fn start(&self, file: &File, offsets: &[u64]) -> Result<(Pid, File), Errno> {
-        let request = memfd_create(c"offsets", MFdFlags::MFD_CLOEXEC)?;
-        let mut request = File::from(request);
-        let text: String = offsets.iter().map(|offset| format!("{offset:x}\n")).collect();
-        let failed = |error: std::io::Error| Errno::from_raw(error.raw_os_error().unwrap_or(0));
-        request.write_all(text.as_bytes()).and_then(|()| request.rewind()).map_err(failed)?;
+    fn start(&self, file: &File, request: &impl AsFd) -> Result<(Pid, File), Errno> {
         let (answer, told) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
         let mut actions = PosixSpawnFileActions::init()?;
         for standard in 0..3 {
             actions.add_open(standard, c"/dev/null", OFlag::O_RDWR, Mode::empty())?;
         }
-        let handed = [(above(file)?, PROGRAM_FD), (above(&request)?, REQUEST_FD), (above(&told)?, ANSWER_FD)];
+        let handed = [(above(file)?, PROGRAM_FD), (above(request)?, REQUEST_FD), (above(&told)?, ANSWER_FD)];
         for (own, theirs) in &handed {
             actions.add_dup2(own.as_raw_fd(), *theirs)?;
         }
@@ -97,6 +122,14 @@ impl SymbolParser {
         let pid = posix_spawn(self.program.as_c_str(), &actions, &attributes, &self.arguments, &self.environment)?;
         Ok((pid, File::from(answer)))
     }
+}
+
+/// A request as the child reads it.
+fn written(text: &str) -> Result<File, Errno> {
+    let mut request = File::from(memfd_create(c"request", MFdFlags::MFD_CLOEXEC)?);
+    let failed = |error: std::io::Error| Errno::from_raw(error.raw_os_error().unwrap_or(0));
+    request.write_all(text.as_bytes()).and_then(|()| request.rewind()).map_err(failed)?;
+    Ok(request)
 }
 
 /// A second descriptor of the same, above those that are handed on.
@@ -144,7 +177,8 @@ fn parse(text: &str) -> BTreeMap<u64, Answer> {
     let mut answers: BTreeMap<u64, Answer> = BTreeMap::new();
     for line in text.lines() {
         let mut words = line.splitn(4, ' ');
-        let (Some(kind), Some(offset), Some(number), Some(name)) = (words.next(), words.next(), words.next(), words.next())
+        let (Some(kind), Some(offset), Some(number), Some(name)) =
+            (words.next(), words.next(), words.next(), words.next())
         else {
             continue;
         };
@@ -166,11 +200,88 @@ fn shown(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Answer, parse};
+    use super::{Answer, NoAnswer, SymbolParser, parse};
+    use nix::sys::signal::{Signal, kill};
+    use nix::sys::wait::waitpid;
+    use std::ffi::CString;
+    use std::fs::File;
+    use std::time::{Duration, Instant};
+
+    /// No test, but the child of those below.
+    #[test]
+    fn reader() {
+        if std::env::var_os("LAB_READS_SYMBOLS").is_some() {
+            crate::symbols::serve();
+            std::process::exit(0);
+        }
+    }
+
+    fn parser() -> SymbolParser {
+        let program = CString::new(std::env::current_exe().unwrap().into_os_string().into_encoded_bytes()).unwrap();
+        let arguments = [c"attach", c"symbols::child::tests::reader", c"--exact"].map(CString::from).to_vec();
+        SymbolParser::new(program, arguments, vec![c"LAB_READS_SYMBOLS=1".into()])
+    }
+
+    fn soon() -> Instant {
+        Instant::now() + Duration::from_millis(50)
+    }
+
+    #[test]
+    fn the_child_has_given_up_its_privileges_before_it_reads() {
+        let (request, held) = nix::unistd::pipe2(nix::fcntl::OFlag::O_CLOEXEC).unwrap();
+        let program = File::open("/proc/self/exe").unwrap();
+        // It waits for its request, which does not come.
+        let (pid, _answer) = parser().start(&program, &request).unwrap();
+        let read = |what: &str| std::fs::read_to_string(format!("/proc/{pid}/{what}")).unwrap_or_default();
+        // Here it is a thread of the test's harness that reads.
+        let status = loop {
+            let threads = host::thread_numbers(&host::Root::system(), pid.as_raw() as u32);
+            let mut all = threads.into_iter().map(|tid| read(&format!("task/{tid}/status")));
+            if let Some(status) = all.find(|status| status.contains("NoNewPrivs:\t1")) {
+                break status;
+            }
+            assert!(!read("status").contains("State:\tZ"), "it ended early");
+            std::thread::sleep(Duration::from_millis(1));
+        };
+        let limits = read("limits");
+        kill(pid, Signal::SIGKILL).unwrap();
+        waitpid(pid, None).unwrap();
+        drop(held);
+        let row = |name: &str| status.lines().find(|line| line.starts_with(name)).unwrap_or_default().to_owned();
+        if nix::unistd::geteuid().is_root() {
+            assert_eq!(row("Uid:"), "Uid:\t65534\t65534\t65534\t65534");
+            assert_eq!((row("Gid:"), row("Groups:").trim()), ("Gid:\t65534\t65534\t65534\t65534".into(), "Groups:"));
+            assert_eq!(
+                (row("CapEff:"), row("CapPrm:")),
+                ("CapEff:\t0000000000000000".into(), "CapPrm:\t0000000000000000".into())
+            );
+        }
+        let limit = |name: &str| limits.lines().find(|line| line.starts_with(name)).unwrap_or_default().to_owned();
+        assert!(limit("Max address space").contains("4294967296"), "{limits}");
+        assert!(limit("Max cpu time").contains(" 5 "), "{limits}");
+    }
+
+    #[test]
+    fn a_child_that_ends_hangs_or_talks_nonsense_costs_the_names_alone() {
+        let of = |program: &str, arguments: &[&str]| {
+            let arguments = arguments.iter().map(|one| CString::new(*one).unwrap()).collect();
+            SymbolParser::new(CString::new(program).unwrap(), arguments, vec![])
+        };
+        let program = File::open("/proc/self/exe").unwrap();
+        let ask = |parser: SymbolParser, until| parser.ask(&program, &[64], until);
+        let late = Instant::now() + Duration::from_secs(60);
+        assert!(matches!(ask(of("/bin/false", &["false"]), late), Err(NoAnswer::Ended)));
+        assert!(matches!(ask(of("/bin/sleep", &["sleep", "1000"]), soon()), Err(NoAnswer::TooSlow)));
+        assert!(matches!(ask(of("/no/such/program", &["x"]), late), Err(NoAnswer::NotStarted(_))));
+        let talk = "echo s 40 1 main >&5; head -c 3000000 /dev/zero >&5";
+        let said = ask(of("/bin/sh", &["sh", "-c", talk]), late).unwrap();
+        assert_eq!(said[&0x40].symbol.as_deref(), Some("main+0x1"), "what it said before counts");
+    }
 
     #[test]
     fn an_answer_is_believed_line_by_line_and_shown_harmlessly() {
-        let text = "s 1a 5 bump\x1b[31m(int)\nl 1a 12 /src/a b.c\nnonsense\ns zz 1 x\nl 1b twelve f.c\ns 1b 0 main\n.\n";
+        let text =
+            "s 1a 5 bump\x1b[31m(int)\nl 1a 12 /src/a b.c\nnonsense\ns zz 1 x\nl 1b twelve f.c\ns 1b 0 main\n.\n";
         let answers = parse(text);
         let of = |symbol: &str, source: Option<(String, u32)>| Answer { symbol: Some(symbol.into()), source };
         assert_eq!(answers[&0x1a], of("bump[31m(int)+0x5", Some(("/src/a b.c".into(), 12))));

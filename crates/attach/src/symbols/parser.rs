@@ -1,6 +1,7 @@
 //! The child's side: gives up all it has, then reads the program.
 
 use super::child::{ANSWER_FD, PROGRAM_FD, REQUEST_FD};
+use super::spots;
 use addr2line::gimli::{Dwarf, EndianSlice, RunTimeEndian, SectionId};
 use addr2line::{Context, demangle_auto};
 use nix::sys::prctl::set_no_new_privs;
@@ -35,6 +36,12 @@ pub fn serve() -> ExitCode {
     let mut text = String::new();
     if request.read_to_string(&mut text).is_err() {
         return ExitCode::FAILURE;
+    }
+    if text == spots::REQUEST {
+        return match spots::tell(&program, &mut answer) {
+            Some(()) => ExitCode::SUCCESS,
+            None => ExitCode::FAILURE,
+        };
     }
     let offsets: Vec<u64> =
         text.lines().take(OFFSETS_MAX).filter_map(|line| u64::from_str_radix(line, 16).ok()).collect();
@@ -76,14 +83,16 @@ fn handed() -> (File, File, File) {
 fn tell(program: &File, offsets: &[u64], answer: &mut impl Write) -> Option<()> {
     let cache = ReadCache::new(program);
     let object = object::File::parse(&cache).ok()?;
-    let placed: Vec<(u64, u64)> = offsets.iter().filter_map(|offset| Some((*offset, address(&object, *offset)?))).collect();
+    let placed: Vec<(u64, u64)> =
+        offsets.iter().filter_map(|offset| Some((*offset, address(&object, *offset)?))).collect();
     let mut text = String::new();
     for (offset, distance, name) in names(&object, &placed) {
         text.push_str(&format!("s {offset:x} {distance:x} {}\n", one_line(&name)));
     }
     answer.write_all(text.as_bytes()).ok()?;
     let lines = lines(&object, &placed).unwrap_or_default();
-    let text: String = lines.iter().map(|(offset, line, file)| format!("l {offset:x} {line} {}\n", one_line(file))).collect();
+    let text: String =
+        lines.iter().map(|(offset, line, file)| format!("l {offset:x} {line} {}\n", one_line(file))).collect();
     answer.write_all(text.as_bytes()).ok()?;
     answer.write_all(b".\n").ok()
 }
@@ -112,7 +121,8 @@ fn names<'d>(object: &impl Object<'d>, placed: &[(u64, u64)]) -> Vec<(u64, u64, 
         let holds = *size == 0 || address - start < *size;
         holds.then(|| (address - start, demangle_auto(Cow::Borrowed(name), None).into_owned()))
     };
-    let named = placed.iter().filter_map(|(offset, address)| name(*address).map(|(distance, name)| (*offset, distance, name)));
+    let named =
+        placed.iter().filter_map(|(offset, address)| name(*address).map(|(distance, name)| (*offset, distance, name)));
     named.collect()
 }
 
@@ -138,4 +148,72 @@ fn lines<'d>(object: &impl Object<'d>, placed: &[(u64, u64)]) -> Option<Vec<(u64
 
 fn one_line(name: &str) -> String {
     name.chars().filter(|one| !one.is_control()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::tell;
+    use std::fs::File;
+    use std::io::{Read, Write};
+    use std::process::Command;
+
+    /// A small program with debug information, built by `cc`; `None`, having said so, where there is none.
+    fn program(folder: &std::path::Path) -> Option<Vec<u8>> {
+        let (source, program) = (folder.join("small.c"), folder.join("small"));
+        std::fs::write(&source, "int twice(int x) {\n    return 2 * x;\n}\nint main(void) { return twice(3); }\n")
+            .unwrap();
+        match Command::new("cc").args(["-g", "-O0", "-o"]).arg(&program).arg(&source).status() {
+            Ok(status) if status.success() => Some(std::fs::read(&program).unwrap()),
+            _ => {
+                assert!(std::env::var_os("LAB_NO_SKIPS").is_none(), "may not skip here: no C compiler");
+                eprintln!("skipped: no C compiler");
+                None
+            }
+        }
+    }
+
+    fn told(folder: &std::path::Path, bytes: &[u8], offsets: &[u64]) -> Option<String> {
+        let path = folder.join("copy");
+        File::create(&path).unwrap().write_all(bytes).unwrap();
+        let mut answer = Vec::new();
+        tell(&File::open(&path).unwrap(), offsets, &mut answer)?;
+        let mut text = String::new();
+        answer.as_slice().read_to_string(&mut text).unwrap();
+        Some(text)
+    }
+
+    #[test]
+    fn functions_and_lines_are_found_by_the_offset_in_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let Some(bytes) = program(folder.path()) else { return };
+        let every: Vec<u64> = (0..bytes.len() as u64).collect();
+        let text = told(folder.path(), &bytes, &every).unwrap();
+        assert!(text.lines().any(|line| line.starts_with("s ") && line.ends_with(" 0 twice")), "{text}");
+        let line = text.lines().find(|line| line.starts_with("l ") && line.ends_with("small.c"));
+        assert!(line.is_some_and(|line| line.split(' ').nth(2).unwrap().parse::<u32>().unwrap() <= 4), "{line:?}");
+        assert!(text.ends_with("\n.\n"));
+    }
+
+    #[test]
+    fn damaged_programs_are_read_to_an_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let Some(bytes) = program(folder.path()) else { return };
+        let offsets: Vec<u64> = (0..bytes.len() as u64).step_by(64).collect();
+        for cut in (0..bytes.len()).step_by(bytes.len() / 40) {
+            let _ = told(folder.path(), &bytes[..cut], &offsets);
+        }
+        // The same numbers each time, by a generator of Marsaglia's.
+        let mut state = 88_172_645_463_325_252_u64;
+        for _ in 0..150 {
+            let mut damaged = bytes.clone();
+            for _ in 0..40 {
+                state ^= state << 13;
+                state ^= state >> 7;
+                state ^= state << 17;
+                let at = (state >> 8) as usize % damaged.len();
+                damaged[at] = state as u8;
+            }
+            let _ = told(folder.path(), &damaged, &offsets);
+        }
+    }
 }

@@ -68,7 +68,14 @@ impl Segment {
         static DECOYS: AtomicU32 = AtomicU32::new(1);
         let decoy = DECOYS.fetch_add(3, Ordering::Relaxed);
         let mut command = Command::new(toucher().unwrap());
-        command.args([&self.name, role, &self.bytes.to_string(), &at.to_string(), &decoy.to_string(), &other.to_string()]);
+        command.args([
+            &self.name,
+            role,
+            &self.bytes.to_string(),
+            &at.to_string(),
+            &decoy.to_string(),
+            &other.to_string(),
+        ]);
         User::start(&mut command)
     }
 
@@ -121,6 +128,11 @@ impl User {
         User { pid: child.id(), child, input, output, address }
     }
 
+    /// Ends it at once.
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().unwrap();
+    }
+
     /// Has it end: how often it went round, and what its word holds.
     pub(crate) fn end(mut self) -> (u64, u64) {
         self.input = None;
@@ -162,7 +174,11 @@ pub(crate) fn watched(targets: &Targets, milliseconds: u64) -> Touched {
 
 /// The same again and again, for longer each time, until it has seen what it is to see: a machine may be so busy that some
 /// hardly run. What it must not see it never may.
-pub(crate) fn watched_until(targets: &Targets, is_seen: impl Fn(&Touched) -> bool, never: impl Fn(&Touched)) -> Touched {
+pub(crate) fn watched_until(
+    targets: &Targets,
+    is_seen: impl Fn(&Touched) -> bool,
+    never: impl Fn(&Touched),
+) -> Touched {
     let mut milliseconds = 1500;
     loop {
         let seen = watched(targets, milliseconds);

@@ -1,12 +1,15 @@
 //! Who waits for whom, seen from outside on programs in C, each of which has the segment at an address of its own.
 
 mod bpftrace;
+#[path = "../common/mod.rs"]
+mod common;
 mod processes;
 
-use attach::futex::{Waits, watch};
+use attach::futex::{Waits, cost_ns, probe, watch};
 use attach::{Targets, Wanted, find};
+use common::{parser, skip};
 use host::Root;
-use processes::{Bench, Process, skip, sleeps_in_futex};
+use processes::{Bench, Process, sleeps_in_futex};
 use record::WatchedLock;
 use std::process::Command;
 
@@ -44,26 +47,51 @@ fn kinds(lock: &WatchedLock) -> Vec<&str> {
     lock.findings.iter().map(|finding| finding.kind.as_str()).collect()
 }
 
-fn pids(processes: &[Process]) -> Vec<u32> {
-    processes.iter().map(Process::pid).collect()
+/// Processes that take the lock so often, once told.
+struct Rounds {
+    processes: Vec<Process>,
+    done: Vec<bool>,
 }
 
-/// Processes that take the lock so often, told to begin when all is watched, seen until all are done.
-fn rounds(bench: &Bench, each: &[[&str; 5]]) -> Option<(Waits, Vec<u32>)> {
-    let mut processes: Vec<Process> = each.iter().map(|words| bench.start(&[&["rounds"], &words[..]].concat())).collect();
-    processes.iter().for_each(|one| assert_eq!(one.line(), "ready"));
-    let pids = pids(&processes);
-    let mut done = vec![false; processes.len()];
-    let waits = seen(bench, |look| {
-        for (done, one) in done.iter_mut().zip(&mut processes) {
+impl Rounds {
+    fn start(bench: &Bench, each: &[[&str; 5]]) -> Rounds {
+        let start = |words: &[&str; 5]| bench.start(&[&["rounds"], &words[..]].concat());
+        let processes: Vec<Process> = each.iter().map(start).collect();
+        processes.iter().for_each(|one| assert_eq!(one.line(), "ready"));
+        let done = vec![false; processes.len()];
+        Rounds { processes, done }
+    }
+
+    fn pids(&self) -> Vec<u32> {
+        self.processes.iter().map(Process::pid).collect()
+    }
+
+    /// Has them begin at the first look; whether all are done.
+    fn are_done(&mut self, look: u32) -> bool {
+        for (done, one) in self.done.iter_mut().zip(&mut self.processes) {
             if look == 0 {
                 one.tell();
             }
             *done = *done || one.has_said("done");
         }
-        done.iter().all(|done| *done)
-    })?;
-    Some((waits, pids))
+        self.done.iter().all(|done| *done)
+    }
+}
+
+/// What is seen while processes take the lock so often, and their numbers.
+fn rounds(bench: &Bench, each: &[[&str; 5]]) -> Option<(Waits, Vec<u32>)> {
+    let mut rounds = Rounds::start(bench, each);
+    let waits = seen(bench, |look| rounds.are_done(look))?;
+    Some((waits, rounds.pids()))
+}
+
+/// What the reader of programs runs as: this program again.
+#[test]
+fn reader_of_symbols() {
+    if std::env::var_os("LAB_READS_SYMBOLS").is_some() {
+        let code = attach::symbols::serve();
+        std::process::exit(i32::from(code != std::process::ExitCode::SUCCESS));
+    }
 }
 
 #[test]
@@ -90,17 +118,9 @@ fn one_slow_holder_is_told_from_those_who_wait_for_it() {
 fn sleepers_for_a_lock_that_is_hardly_held_are_a_convoy() {
     // The kernel hands this one to the waiter that slept longest, who has to be woken first.
     let bench = Bench::new("pi");
-    let mut processes: Vec<Process> =
-        (0..4).map(|_| bench.start(&["rounds", "0", "0", "1000000000", "1", "mutex"])).collect();
-    let pids = pids(&processes);
-    let Some(waits) = seen(&bench, |look| {
-        if look == 0 {
-            processes.iter_mut().for_each(Process::tell);
-        }
-        look > 50
-    }) else {
-        return;
-    };
+    let mut rounds = Rounds::start(&bench, &[["0", "0", "1000000000", "1", "mutex"]; 4]);
+    let pids = rounds.pids();
+    let Some(waits) = seen(&bench, |look| rounds.are_done(look) || look > 50) else { return };
     let seen = lock(&waits, MUTEX);
     assert_eq!(kinds(seen), ["convoy"], "{seen:?}");
     assert!(seen.waiters.iter().all(|one| pids.contains(&one.pid)), "{seen:?}");
@@ -193,6 +213,83 @@ fn a_child_that_is_born_meanwhile_is_watched_too() {
 }
 
 #[test]
+fn who_executes_another_program_and_maps_it_anew_is_watched_on() {
+    let bench = Bench::new("plain");
+    let mut owner = bench.start(&["own"]);
+    assert_eq!(owner.line(), "taken");
+    let mut other = bench.start(&["exec"]);
+    assert_eq!(other.line(), "ready");
+    let Some(waits) = seen(&bench, |look| {
+        if look == 0 {
+            other.tell();
+        }
+        if sleeps_in_futex(other.pid()) {
+            owner.tell();
+        }
+        other.has_said("taken")
+    }) else {
+        return;
+    };
+    let lock = lock(&waits, MUTEX);
+    assert_eq!((lock.waits, lock.waiters.first().map(|one| one.pid)), (1, Some(other.pid())), "{lock:?}");
+}
+
+#[test]
+fn an_owner_in_a_namespace_of_its_own_is_named_as_it_is_numbered_here() {
+    let bench = Bench::new("robust");
+    let mut apart = Command::new("unshare");
+    apart.args(["--pid", "--fork", "--kill-child"]).arg(bench.program()).arg("own").arg(bench.segment());
+    let apart = match Process::try_start(apart) {
+        Ok(apart) => apart,
+        Err(error) => return skip(&format!("unshare does not start: {error}")),
+    };
+    let Some(line) = apart.next_line() else {
+        return skip("this process may not make a namespace of pids");
+    };
+    assert_eq!(line, "taken");
+    let waiter = bench.start(&["own"]);
+    while !sleeps_in_futex(waiter.pid()) {
+        std::thread::yield_now();
+    }
+    let users: Vec<u32> = targets(&bench).processes.iter().map(|one| one.pid).collect();
+    let owner = users.into_iter().find(|pid| *pid != waiter.pid()).unwrap();
+    let Some(waits) = seen(&bench, |look| look > 5) else { return };
+    assert_eq!(lock(&waits, MUTEX).owner_pid, Some(owner), "{waits:?}");
+}
+
+/// The tracepoints of single calls do not see those of 32-bit programs.
+#[test]
+fn a_32_bit_program_is_followed_by_other_tracepoints() {
+    let bench = Bench::new("plain");
+    let program = bench.segment().with_file_name("narrow");
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/futex/narrow.c");
+    let mut cc = Command::new("cc");
+    cc.args(["-m32", "-O1", "-fno-pic", "-no-pie", "-nostdlib", "-static", "-o"]).arg(&program).arg(source);
+    match cc.output() {
+        Ok(output) if output.status.success() && cfg!(target_arch = "x86_64") => {}
+        _ => return skip("no 32-bit program can be built here (cc -m32)"),
+    }
+    // The shell opens the segment as descriptor 3.
+    let mut command = Command::new("sh");
+    command.args(["-c", "exec 3<>\"$1\" && exec \"$0\""]).arg(&program).arg(bench.segment());
+    let mut narrow = Process::start(command);
+    let Some(line) = narrow.next_line() else { return skip("this kernel runs no 32-bit programs") };
+    assert_eq!(line, "ready");
+    let Some(waits) = seen(&bench, |look| {
+        if look == 0 {
+            narrow.tell();
+        }
+        narrow.has_said("done")
+    }) else {
+        return;
+    };
+    let seen = lock(&waits, WORD);
+    assert_eq!((seen.waits, seen.refused, seen.waiters[0].pid), (3, 1, narrow.pid()), "{seen:?}");
+    assert!(seen.wait_ns.max >= 20_000_000, "{seen:?}");
+    assert_eq!((seen.wakers[0].calls, seen.wakers[0].amount), (1, 0), "{seen:?}");
+}
+
+#[test]
 fn who_waits_at_several_words_at_once_waits_at_each() {
     let bench = Bench::new("plain");
     let (mut waiter, mut waker) = (bench.start(&["any"]), bench.start(&["wake"]));
@@ -269,5 +366,36 @@ fn bpftrace_counts_the_same_waits() {
     for (quantile, own) in [(0.5, seen.wait_ns.p50), (0.99, seen.wait_ns.p99)] {
         let theirs = peer.quantile_ns(quantile);
         assert!((own as f64 / theirs - 1.0).abs() <= 0.1, "{quantile}: {own} ns against bpftrace's {theirs}");
+    }
+}
+
+/// With a trap at each, every acquisition is counted, and the markers as well.
+#[test]
+fn probes_count_what_does_not_wait_too() {
+    let Some(cost_ns) = cost_ns(&Root::system()) else {
+        return skip("this process may not probe its own code");
+    };
+    assert!(cost_ns > 100.0, "a trap takes longer than {cost_ns} ns");
+    let bench = Bench::new("plain");
+    for (word, offset) in [("word", WORD), ("mutex", MUTEX)] {
+        let mut rounds = Rounds::start(&bench, &[["2000", "100", "30", "1", word], ["0", "500", "70", "1", word]]);
+        let mut look = 0;
+        let probed = probe(&Root::system(), &targets(&bench), &parser(), || {
+            look += 1;
+            rounds.are_done(look - 1)
+        });
+        assert!(probed.notes.is_empty(), "{:?}", probed.notes);
+        let mut locks = Vec::new();
+        probed.enter(&mut locks);
+        let [lock] = &locks[..] else { panic!("{locks:?}") };
+        let seen = lock.probed.unwrap();
+        assert_eq!((lock.offset, lock.waits), (offset, 0));
+        if word == "mutex" {
+            assert_eq!(seen.calls, Some(100), "{seen:?}");
+        } else if cfg!(target_arch = "x86_64") {
+            assert_eq!(seen.calls, Some(0), "{seen:?}");
+            assert!(seen.contended > Some(0) && seen.contended == seen.acquired, "{seen:?}");
+        }
+        assert!(probed.cost.events >= 30 && probed.cost.stolen_ns > 0, "{:?}", probed.cost);
     }
 }

@@ -6,12 +6,6 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Whether a test that needs `what` may skip. With `LAB_NO_SKIPS` set, as `.ci/run` does, it may not.
-pub(crate) fn skip(what: &str) {
-    assert!(std::env::var_os("LAB_NO_SKIPS").is_none(), "may not skip here: {what}");
-    eprintln!("skipped: {what}");
-}
-
 /// A segment of its own, and the program that uses it under a name of its own. One at a time: two tests at once would take
 /// each other's CPUs.
 pub(crate) struct Bench {
@@ -38,7 +32,8 @@ impl Bench {
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let bench = Bench { folder, name: format!("ftx{name}"), _alone: alone };
         let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/futex/locks.c");
-        let built = Command::new("cc").args(["-O1", "-pthread", "-o"]).arg(bench.program()).arg(source).output().unwrap();
+        let built =
+            Command::new("cc").args(["-O1", "-pthread", "-o"]).arg(bench.program()).arg(source).output().unwrap();
         assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
         bench
     }
@@ -67,12 +62,18 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    pub(crate) fn start(mut command: Command) -> Process {
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    pub(crate) fn start(command: Command) -> Process {
+        Process::try_start(command).unwrap()
+    }
+
+    pub(crate) fn try_start(mut command: Command) -> std::io::Result<Process> {
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
         let output = child.stdout.take().unwrap();
         let (tell, lines) = channel();
-        std::thread::spawn(move || BufReader::new(output).lines().map_while(Result::ok).try_for_each(|line| tell.send(line)));
-        Process { input: child.stdin.take(), child, lines }
+        std::thread::spawn(move || {
+            BufReader::new(output).lines().map_while(Result::ok).try_for_each(|line| tell.send(line))
+        });
+        Ok(Process { input: child.stdin.take(), child, lines })
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -81,7 +82,12 @@ impl Process {
 
     /// Waits for its next line, as long as it takes.
     pub(crate) fn line(&self) -> String {
-        self.lines.recv().expect("it ended before it said more")
+        self.next_line().expect("it ended before it said more")
+    }
+
+    /// The same; `None` where it ended instead.
+    pub(crate) fn next_line(&self) -> Option<String> {
+        self.lines.recv().ok()
     }
 
     /// Whether it has said this; takes what it said before.

@@ -78,6 +78,44 @@ __attribute__((noinline)) static void convoy(pthread_mutex_t *mutex, volatile ui
     }
 }
 
+/* A lock of test and set, taken with looks and pauses between. */
+__attribute__((noinline)) static void spin(atomic_int *lock, volatile uint64_t *counter) {
+    while (!stop) {
+        while (atomic_exchange_explicit(lock, 1, memory_order_acquire)) {
+            while (atomic_load_explicit(lock, memory_order_relaxed) && !stop) {
+                __builtin_ia32_pause();
+            }
+        }
+        *counter += 1;
+        think(300);
+        atomic_store_explicit(lock, 0, memory_order_release);
+        passes++;
+    }
+}
+
+static void *bump_thread(void *word) {
+    bump(word);
+    return NULL;
+}
+
+static long life_ms;
+
+static long now_ms(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* Adds for so many milliseconds and ends. */
+static void *short_life(void *word) {
+    for (long begin = now_ms(); now_ms() < begin + life_ms;) {
+        for (int turn = 0; turn < 1000; turn++) {
+            atomic_fetch_add((_Atomic uint64_t *)word, 1);
+        }
+    }
+    return NULL;
+}
+
 int main(int argc, char **argv) {
     if (argc < 6) {
         return 2;
@@ -107,6 +145,7 @@ int main(int argc, char **argv) {
         pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
         return pthread_mutex_init((pthread_mutex_t *)(base + at), &attributes);
     }
+    life_ms = (long)other;
     pthread_t reader;
     pthread_create(&reader, NULL, watch_input, NULL);
     printf("ready %lu\n", (unsigned long)base);
@@ -123,6 +162,22 @@ int main(int argc, char **argv) {
         look((volatile uint64_t *)(base + at));
     } else if (!strcmp(role, "convoy")) {
         convoy((pthread_mutex_t *)(base + at), (volatile uint64_t *)(base + other));
+    } else if (!strcmp(role, "spin")) {
+        spin((atomic_int *)(base + at), (volatile uint64_t *)(base + other));
+    } else if (!strcmp(role, "two-threads")) {
+        pthread_t thread;
+        pthread_create(&thread, NULL, bump_thread, base + other);
+        bump((volatile uint64_t *)(base + at));
+        pthread_join(thread, NULL);
+    } else if (!strcmp(role, "births")) {
+        while (!stop) {
+            pthread_t thread;
+            pthread_create(&thread, NULL, short_life, base + at);
+            pthread_join(thread, NULL);
+        }
+    } else if (!strcmp(role, "exec")) {
+        short_life(base + at);
+        execl("/bin/sleep", "sleep", "1000", NULL);
     } else {
         return 5;
     }
