@@ -71,6 +71,7 @@ pub(super) fn emit(seen: &mut Attach, emission: &Emission<'_>) -> Result<(), Com
     replace(&mut out, emission.file, &text::text(&draft, &origin))?;
     let made = match said {
         None => scenario(&file, &draft, EmittedState::NotRun, Some("it was not to be run".to_owned()), &no_rate),
+        Some(Said::Failed(why)) => scenario(&file, &draft, EmittedState::Unresolved, Some(why), &no_rate),
         Some(Said::Cannot(why)) => scenario(&file, &draft, EmittedState::HostCannot, Some(why), &no_rate),
         Some(Said::Rates(rates)) => {
             let rate = |role: &DraftRole| rates.get(&role.name).map(|ns| inverted(*ns));
@@ -131,12 +132,21 @@ fn scenario(file: &str, draft: &Draft, state: EmittedState, why: Option<String>,
             observed_per_second: observed,
             lab_per_second: lab,
             ratio,
-            reproduced: ratio.map(|ratio| (ratio.low..=ratio.high).contains(&1.0)),
+            reproduced: ratio.and_then(reproduced),
         }
     };
     let roles: Vec<EmittedRole> = draft.roles.iter().map(role).collect();
     let next = if roles.is_empty() { Vec::new() } else { next(file) };
     EmittedScenario { file: file.to_owned(), roles, differs: draft.differs.clone(), state, why, next }
+}
+
+/// A ratio whose ends lie further apart than by this factor and on both sides of 1 tells nothing.
+const WIDE: f64 = 3.0;
+
+/// Whether the lab has the rate; `None` where the intervals are too wide to tell.
+fn reproduced(ratio: Interval) -> Option<bool> {
+    let holds = (ratio.low..=ratio.high).contains(&1.0);
+    (!holds || ratio.high <= ratio.low * WIDE).then_some(holds)
 }
 
 /// What goes on from here: advice, and once that is deployed, the same again.
@@ -157,21 +167,21 @@ fn next(file: &str) -> Vec<String> {
 
 /// By its roles: what the lab has of the rates that are known.
 fn judged(made: EmittedScenario) -> EmittedScenario {
-    let known: Vec<bool> = made.roles.iter().filter_map(|role| role.reproduced).collect();
-    let hidden = made.roles.iter().any(|role| role.observed_per_second.is_some() && role.lab_per_second.is_none());
+    let roles = || made.roles.iter();
+    let known: Vec<bool> = roles().filter_map(|role| role.reproduced).collect();
+    let unresolved = |why: &str| (EmittedState::Unresolved, Some(why.to_owned()));
     let (state, why) = match () {
         () if known.contains(&false) => (EmittedState::NotReproduced, None),
-        () if hidden => (
-            EmittedState::Unresolved,
-            Some(
-                "the lab's own workers were disturbed too often to tell their rates; run it where nothing else runs"
-                    .to_owned(),
-            ),
+        () if roles().any(|role| role.observed_per_second.is_some() && role.lab_per_second.is_none()) => unresolved(
+            "the lab's own workers were disturbed too often to tell their rates; run it where nothing else runs",
         ),
-        () if known.is_empty() => (
-            EmittedState::Unresolved,
-            Some("no word of it counts what is done, so that the targets' own rate is not known".to_owned()),
+        () if roles().any(|role| role.ratio.is_some() && role.reproduced.is_none()) => unresolved(
+            "the rates vary so much that they meet whatever the lab does: the targets did not run all of the time, or not \
+             beside each other; watch longer, or when the machine has less to do",
         ),
+        () if known.is_empty() => {
+            unresolved("no word of it counts what is done, so that the targets' own rate is not known")
+        }
         () => (EmittedState::Reproduced, None),
     };
     EmittedScenario { state, why, ..made }

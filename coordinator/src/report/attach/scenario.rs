@@ -1,13 +1,10 @@
 //! What the lab says to the scenario that was made: its rates beside those that were observed.
 
-use crate::report::figures::{Figure, plain};
+use crate::report::figures::{NONE, count, plain};
 use crate::report::page::Page;
 use crate::report::style::Tone;
 use crate::report::table::{Cell, Column, Grid, Notes, Row};
 use record::{Attach, EmittedRole, EmittedScenario, EmittedState, Interval};
-
-/// What stands for a figure that is not known.
-const NONE: &str = "–";
 
 pub(super) fn write(page: &mut Page, seen: &Attach) {
     let Some(made) = &seen.scenario else { return };
@@ -64,7 +61,7 @@ fn fitted(made: &EmittedScenario) -> &'static str {
     }
 }
 
-/// `goes 1.3 times as fast`, `goes 0.6 times as fast`.
+/// `goes 1.3 times as fast`.
 fn times(ratio: Interval) -> String {
     format!("goes {}\u{a0}times as fast", plain(ratio.median))
 }
@@ -73,46 +70,41 @@ fn roles(page: &mut Page, made: &EmittedScenario) {
     let columns = vec![
         Column::words("role"),
         Column::figures("workers", "workers"),
-        Column::figures("work", "work ns"),
-        Column::figures("targets", "targets /s"),
-        Column::figures("lab", "lab /s"),
-        Column::figures("ratio", "lab/targets"),
-        Column::words(""),
+        Column::figures("work", "work\nns"),
+        Column::figures("targets", "targets\nns/pass"),
+        Column::figures("lab", "lab\nns/pass"),
+        Column::figures("lab over targets", "lab as\nfast"),
+        Column::words("verdict"),
     ];
     page.grid(&Grid { columns, rows: made.roles.iter().map(row).collect() }, &Notes::default());
     page.legend(
-        "targets: passes a second that each made, of its CPU time, or of all time where it takes a lock; the range holds 19 \
-         of 20 pieces of 20 ms. lab: a worker's, with its 95 % interval. reproduced: the ranges meet.",
+        "targets: a pass of each, in its own CPU time, or in all time where it takes a lock; the range holds 19 of 20 pieces \
+         of 20 ms. lab: a worker's, with its 95 % interval. reproduced: the ranges meet.",
     );
 }
 
 fn row(role: &EmittedRole) -> Row {
-    let word = match role.reproduced {
-        Some(true) => "reproduced",
-        Some(false) => "not reproduced",
-        None => NONE,
+    let word = match (role.reproduced, role.ratio) {
+        (Some(true), _) => "reproduced",
+        (Some(false), _) => "other",
+        (None, Some(_)) => "too wide",
+        (None, None) => NONE,
     };
+    let figure = |of: Option<Interval>| of.map_or_else(|| Cell::text(NONE), |of| Cell::interval(&of));
     Row::new(vec![
-        Cell::text(role.role.clone()),
-        Cell::text(role.workers.to_string()),
-        Cell::text(role.work_ns.to_string()),
-        Cell::text(spread(role.observed_per_second)),
-        Cell::text(spread(role.lab_per_second)),
-        Cell::text(role.ratio.map_or_else(|| NONE.to_owned(), |ratio| Figure::new(&ratio).line())),
-        Cell::text(word.to_owned()),
+        Cell::text(&role.role),
+        Cell::text(count(u64::from(role.workers))),
+        Cell::text(count(role.work_ns)),
+        figure(role.observed_per_second.map(ns)),
+        figure(role.lab_per_second.map(ns)),
+        figure(role.ratio),
+        Cell::text(word),
     ])
 }
 
-/// A rate with its range, in millions or thousands where it is so large.
-fn spread(of: Option<Interval>) -> String {
-    let Some(of) = of else { return NONE.to_owned() };
-    let (by, unit) = match of.median {
-        large if large >= 1e6 => (1e-6, "\u{a0}M"),
-        middle if middle >= 1e3 => (1e-3, "\u{a0}k"),
-        _ => return Figure::new(&of).line(),
-    };
-    let scaled = Interval { median: of.median * by, low: of.low * by, high: of.high * by };
-    format!("{}{unit}", Figure::new(&scaled).line())
+/// From passes a second to nanoseconds a pass.
+fn ns(rate: Interval) -> Interval {
+    Interval { median: 1e9 / rate.median, low: 1e9 / rate.high, high: 1e9 / rate.low }
 }
 
 fn next(page: &mut Page, made: &EmittedScenario) {

@@ -97,7 +97,7 @@ impl Draft {
     pub(super) fn of(seen: &Attach) -> Draft {
         let sites = Sites::of(seen);
         let mut draft = Draft::default();
-        draft.not_seen(seen);
+        draft.not_seen(seen, &sites);
         let ones = draft.ones(seen, &sites);
         let holds = holds(seen, &sites, &ones);
         draft.roles = draft.grouped(ones, &holds);
@@ -106,8 +106,8 @@ impl Draft {
         draft
     }
 
-    fn not_seen(&mut self, seen: &Attach) {
-        let words = || seen.lines.iter().flat_map(|line| &line.words);
+    fn not_seen(&mut self, seen: &Attach, sites: &Sites) {
+        let words = || seen.lines.iter().flat_map(|line| &line.words).filter(|word| !sites.holds(word.offset));
         if words().flat_map(|word| &word.instructions).any(accesses::by_kernel) {
             self.differs
                 .push("what the kernel did to the segment for a process, as by read(2), is left out".to_owned());

@@ -17,6 +17,7 @@ pub(super) fn spread(rate: Interval) -> String {
 
 fn scale(value: f64) -> (f64, &'static str) {
     match value {
+        _ if value >= 1e9 => (1e9, " billion"),
         _ if value >= 1e6 => (1e6, " million"),
         _ if value >= 1e3 => (1e3, " thousand"),
         _ => (1.0, ""),
@@ -39,7 +40,10 @@ mod tests {
 
     #[test]
     fn rates_have_three_digits_and_one_unit() {
-        assert_eq!([48.23e6, 960_400.0, 12.53, 0.5].map(rate), ["48.2 million", "960 thousand", "12.5", "0.50"]);
+        assert_eq!(
+            [2.535e9, 48.23e6, 960_400.0, 12.53].map(rate),
+            ["2.54 billion", "48.2 million", "960 thousand", "12.5"]
+        );
         let of = Interval { median: 48.23e6, low: 4.51e6, high: 150.3e6 };
         assert_eq!(spread(of), "48.2 million (4.51 to 150)");
     }

@@ -33,6 +33,8 @@ pub(super) enum Said {
     Rates(BTreeMap<String, Interval>),
     /// It cannot be run here: why.
     Cannot(String),
+    /// A run of it failed: why.
+    Failed(String),
 }
 
 /// What runs need.
@@ -59,7 +61,7 @@ impl Lab<'_> {
             match self.measure(draft, origin, phase, BLOCKS_OF_LOOK)? {
                 Said::Rates(rates) if !draft.approach(&rates) => break,
                 Said::Rates(_) => {}
-                cannot => return Ok(cannot),
+                otherwise => return Ok(otherwise),
             }
         }
         self.measure(draft, origin, "against the rates that were observed", BLOCKS)
@@ -104,7 +106,7 @@ impl Lab<'_> {
                 self.signals.take();
                 Err(CommandError::Interrupted)
             }
-            Ok(Measured { ended_early: Some(error), .. }) | Err(error) => Ok(Said::Cannot(error.to_string())),
+            Ok(Measured { ended_early: Some(error), .. }) | Err(error) => Ok(Said::Failed(error.to_string())),
             Ok(measured) => Ok(Said::Rates(rates(&measured, blocks))),
         }
     }
