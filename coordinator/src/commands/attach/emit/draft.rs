@@ -283,7 +283,7 @@ fn word_at(seen: &Attach, offset: u64) -> Option<&TouchedWord> {
 /// The widest whole number that lies there as it is used; what lies across its alignment is taken for its first part.
 fn size_of(word: &TouchedWord) -> u64 {
     let widest = u64::from(word.bytes).clamp(1, 8);
-    [8, 4, 2, 1].into_iter().find(|bytes| *bytes <= widest && word.offset % bytes == 0).unwrap_or(1)
+    [8, 4, 2, 1].into_iter().find(|bytes| *bytes <= widest && word.offset.is_multiple_of(*bytes)).unwrap_or(1)
 }
 
 fn who(process: &AttachedProcess) -> String {

@@ -99,10 +99,9 @@ fn fields(text: &mut String, draft: &Draft, seen: &Attach) {
     let mut last = None;
     for field in &draft.fields {
         let offset = field.offset / CACHE_LINE_BYTES * CACHE_LINE_BYTES;
-        if last.replace(offset) != Some(offset) {
-            if let Some(of) = seen.lines.iter().find(|one| one.offset == offset) {
-                line!(text, "# ---- {} ----\n", described(of));
-            }
+        let is_new = last.replace(offset) != Some(offset);
+        if let Some(of) = seen.lines.iter().find(|one| is_new && one.offset == offset) {
+            line!(text, "# ---- {} ----\n", described(of));
         }
         one_field(text, field, seen);
     }
