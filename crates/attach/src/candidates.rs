@@ -1,6 +1,6 @@
 //! From samples to the cache lines that may be hot: the operands of the loops in which the samples lie.
 
-use crate::decode::{Code, Reached, walk};
+use crate::decode::{Code, Reached, spins, walk};
 use crate::memory::Memory;
 use crate::sample::Moments;
 use crate::{Target, registers};
@@ -13,8 +13,10 @@ const PLACES_MAX: usize = 48;
 const WALKS_MAX: usize = 4;
 /// An operand so many instructions away from a sample counts half of one at hand.
 const HALF_STEPS: f64 = 32.0;
-/// A thread waits where this part of its samples, in per cent, lies in a loop that pauses and reads the word.
-const SPINNING_PERCENT: usize = 20;
+/// Instructions from a sample to the look of the loop that it lies in, where the loop waits: see [`spins`].
+const SPIN_STEPS: u32 = 10;
+/// A process spins on a word where this part of a thread's samples lies in such loops.
+const SPINNING_PART: f64 = 0.1;
 
 /// An operand that samples lead to.
 #[derive(Debug, Default)]
@@ -34,13 +36,25 @@ pub(crate) struct Candidates {
     pub(crate) lines: BTreeMap<u64, f64>,
     /// By process, offset in the segment and instruction.
     pub(crate) operands: BTreeMap<(u32, u64, u64), Candidate>,
-    /// By offset, the processes that spin on it.
-    pub(crate) spinners: BTreeMap<u64, BTreeSet<u32>>,
+    /// By offset and thread, what part of its samples lies in short loops that look at it and pause.
+    waiting: BTreeMap<(u64, u32, u32), f64>,
     /// Threads by what part of their samples lies in loops that reach a line.
     pub(crate) shares: BTreeMap<(u64, u32, u32), f64>,
 }
 
 impl Candidates {
+    /// By offset, the processes that spin on it.
+    pub(crate) fn spinners(&self) -> BTreeMap<u64, Vec<u32>> {
+        let mut spinners: BTreeMap<u64, Vec<u32>> = BTreeMap::new();
+        for ((offset, pid, _), _) in self.waiting.iter().filter(|(_, part)| **part >= SPINNING_PART) {
+            let pids = spinners.entry(*offset).or_default();
+            if !pids.contains(pid) {
+                pids.push(*pid);
+            }
+        }
+        spinners
+    }
+
     /// Lines, the most likely first.
     pub(crate) fn ranked(&self) -> Vec<u64> {
         let mut lines: Vec<(u64, f64)> = self.lines.iter().map(|(line, weight)| (*line, *weight)).collect();
@@ -103,16 +117,20 @@ impl Place<'_> {
         let mut at_hand: BTreeSet<(u64, u64)> = BTreeSet::new();
         for &sample in followed {
             let known = registers::general(&moments.list[sample].registers, self.target.address_bits);
-            let walked = walk(self.ip, known, code, memory, &holds);
-            for reached in &walked.reached {
+            let mut looks: BTreeSet<u64> = BTreeSet::new();
+            for reached in &walk(self.ip, known, code, memory, &holds) {
                 let Some(offset) = self.target.offset(reached.address) else { continue };
                 self.note(offset, reached, code, &mut at_hand, found);
                 touched.insert(line_of(offset));
                 let weight = HALF_STEPS / (HALF_STEPS + f64::from(reached.steps)) / followed.len() as f64;
                 *weights.entry(line_of(offset)).or_default() += weight;
-                if walked.pauses && reached.operand.reads && self.part * 100.0 >= SPINNING_PERCENT as f64 {
-                    found.spinners.entry(offset).or_default().insert(self.target.pid);
+                if reached.steps <= SPIN_STEPS && !reached.operand.writes && spins(reached.ip, code, memory) {
+                    looks.insert(offset);
                 }
+            }
+            for offset in looks {
+                let part = self.part / followed.len() as f64;
+                *found.waiting.entry((offset, self.target.pid, self.tid)).or_default() += part;
             }
         }
         self.count(touched, weights, found);

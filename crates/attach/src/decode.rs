@@ -6,7 +6,7 @@ mod before;
 mod walk;
 
 pub(crate) use access::{Role, operand_within, role_of, stored_value, text};
-pub(crate) use walk::{Reached, walk};
+pub(crate) use walk::{Reached, spins, walk};
 
 use crate::memory::Memory;
 use iced_x86::{Decoder, DecoderOptions, Instruction};

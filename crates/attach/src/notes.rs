@@ -61,6 +61,11 @@ impl Notes {
     }
 }
 
+/// The kernel refuses to lend more memory to a user with EPERM, which elsewhere is a matter of permission.
+pub(crate) fn not_lent(errno: Errno) -> Errno {
+    if errno == Errno::EPERM { Errno::ENOMEM } else { errno }
+}
+
 #[cfg(test)]
 mod tests {
     use super::Notes;

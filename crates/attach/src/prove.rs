@@ -30,8 +30,8 @@ use std::time::{Duration, Instant};
 /// Bytes that one breakpoint watches.
 pub(crate) const WORD_BYTES: u64 = 8;
 /// Readings of a line, while nothing is armed, and the time between two.
-const LOOKS: usize = 3;
-const BETWEEN_LOOKS: Duration = Duration::from_millis(3);
+const LOOKS: usize = 5;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
 /// How long words are armed at once, at the least and at the most.
 const ARMED_LEAST: Duration = Duration::from_millis(4);
 const ARMED_MOST: Duration = Duration::from_millis(25);

@@ -1,6 +1,6 @@
 //! Where the threads of the watched are, at moments of their own CPU time: instruction and registers.
 
-use crate::notes::Notes;
+use crate::notes::{Notes, not_lent};
 use crate::perf::{Event, Fields, Order, Record, Ring, Source, Whom};
 use crate::{Target, pidfd, registers};
 use nix::errno::Errno;
@@ -89,7 +89,7 @@ impl Sampled {
     fn start(pid: u32, tid: u32) -> Result<Sampled, Errno> {
         let order = order(PERIOD_NS);
         let mut event = Event::open(&order, Whom::Thread(tid))?;
-        let ring = Ring::map(&event, PAGES, order.fields, order.registers)?;
+        let ring = Ring::map(&event, PAGES, order.fields, order.registers).map_err(not_lent)?;
         event.enable()?;
         Ok(Sampled { pid, ring, _event: event })
     }

@@ -90,8 +90,7 @@ pub fn watch(targets: &Targets, options: &TouchOptions<'_>) -> Touched {
     let mut told =
         Told { targets, options, moments: &moments, candidates: &candidates, proof: &proof, books: &mut books };
     let lines = told.lines(&costs, &mut notes);
-    let spinners = candidates.spinners.iter().map(|(at, pids)| (*at, pids.iter().copied().collect())).collect();
-    Touched { lines, spinners, notes: notes.into_list(), cost }
+    Touched { lines, spinners: candidates.spinners(), notes: notes.into_list(), cost }
 }
 
 fn candidates(targets: &Targets, moments: &Moments, books: &mut Books, notes: &mut Notes) -> Candidates {
@@ -161,7 +160,8 @@ impl Told<'_> {
                 let burden = burden(words, verdict, &cpus, &shares, self.options.penalty);
                 let costs = burden.penalty_ns.map_or(0.0, |penalty| penalty.median);
                 let mut told = self.line(*line, verdict, words, &places);
-                told.accesses_per_second = Some(burden.accesses_per_second);
+                (told.accesses_per_second, told.accesses_at_least) =
+                    (Some(burden.accesses_per_second), burden.at_least);
                 (told.penalty_ns, told.recoverable) = (burden.penalty_ns, burden.recoverable);
                 (burden.accesses_per_second * costs, told)
             })
@@ -190,6 +190,7 @@ impl Told<'_> {
             page_offset: offset % 4096,
             words,
             accesses_per_second: None,
+            accesses_at_least: false,
             penalty_ns: None,
             recoverable: None,
         }

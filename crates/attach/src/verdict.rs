@@ -84,6 +84,8 @@ fn is_lock(word: &Word, users: &BTreeSet<User>) -> bool {
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub(crate) struct Burden {
     pub(crate) accesses_per_second: f64,
+    /// Whether that is a lower bound.
+    pub(crate) at_least: bool,
     pub(crate) penalty_ns: Option<Interval>,
     pub(crate) recoverable: Option<(f64, f64)>,
 }
@@ -99,8 +101,9 @@ pub(crate) fn burden(
 ) -> Burden {
     let users = busy_users(words);
     let accesses_per_second = users.iter().map(|user| rate_on(words, *user)).sum();
+    let at_least = users.iter().any(|user| is_at_least(words, *user));
     if matches!(verdict, LineVerdict::Private | LineVerdict::ReadMostly) {
-        return Burden { accesses_per_second, penalty_ns: None, recoverable: None };
+        return Burden { accesses_per_second, at_least, penalty_ns: None, recoverable: None };
     }
     let places: Vec<&BTreeSet<u32>> = users.iter().filter_map(|user| cpus.get(user)).collect();
     let others = |at: usize| places[at + 1..].iter().flat_map(|cpus| cpus.iter());
@@ -126,7 +129,7 @@ pub(crate) fn burden(
         // Data that are really shared, or a lock, may be needed where they are: then nothing is to be had.
         (if verdict == LineVerdict::FalseSharing { low } else { 0.0 }, high)
     });
-    Burden { accesses_per_second, penalty_ns, recoverable }
+    Burden { accesses_per_second, at_least, penalty_ns, recoverable }
 }
 
 #[cfg(test)]

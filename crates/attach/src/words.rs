@@ -11,6 +11,10 @@ const UNSEEN_PART: f64 = 0.25;
 /// a lower bound.
 const UNSURE_PART: f64 = 1.0;
 
+/// A value grows steadily where it does so in so many stretches, the fastest of which is at most so many times the slowest.
+const STEADY_LEAST: usize = 2;
+const STEADY_RATIO: f64 = 3.0;
+
 /// A thread of a process, which stands for those that followed it.
 pub(crate) type User = (u32, u32);
 
@@ -150,16 +154,21 @@ fn growth(word: &Word, line: u64, looks: &[Look]) -> Option<f64> {
         Some(u64::from_ne_bytes(number))
     };
     let mut rates = Vec::new();
+    let mut whole = 0.0;
     for pair in looks.windows(2) {
         let grown = value(&pair[1])?.wrapping_sub(value(&pair[0])?) & (u64::MAX >> (64 - bits));
         // More than half of what it can hold is a value that fell.
-        if grown == 0 || grown >> (bits - 1) != 0 {
+        if grown >> (bits - 1) != 0 {
             return None;
         }
+        whole += grown as f64;
         rates.push(grown as f64 / (pair[1].0 - pair[0].0).max(1) as f64 * 1e9);
     }
+    // Who counts may have been off its CPU in between.
+    rates.retain(|rate| *rate > 0.0);
     let (low, high) = (rates.iter().copied().reduce(f64::min)?, rates.iter().copied().reduce(f64::max)?);
-    (high <= low * 3.0).then_some((low + high) / 2.0)
+    let time = looks.last()?.0 - looks.first()?.0;
+    (rates.len() >= STEADY_LEAST && high <= low * STEADY_RATIO).then(|| whole / time.max(1) as f64 * 1e9)
 }
 
 #[cfg(test)]

@@ -124,11 +124,44 @@ fn a_lock_that_is_spun_for_is_one_too_and_threads_of_one_process_share_as_proces
     };
     let seen = watched_until(&segment.targets(), is_seen, |_| ());
     assert_eq!(line(&seen, 512).verdict, LineVerdict::LockWord, "{seen:#?}");
+    assert!(seen.spinners.keys().all(|offset| *offset == 512), "nobody spins elsewhere: {seen:#?}");
     let one = line(&seen, 0);
     assert_eq!(one.verdict, LineVerdict::FalseSharing, "{seen:#?}");
     let own = || vec![threads.pid];
     assert_eq!(words(one), [(0, 8, own(), own()), (8, 8, own(), own())], "{seen:#?}");
     drop(spinners);
+}
+
+#[test]
+fn a_process_of_32_bits_is_watched_as_others_are() {
+    let Some(_) = toucher() else { return };
+    let segment = Segment::new(4096);
+    let Some(narrow) = segment.narrow() else { return };
+    let wide = segment.user("bump", 0, 0);
+    let targets = segment.targets();
+    let bits: Vec<u32> = targets.processes.iter().map(|target| target.address_bits).collect();
+    assert!(bits.contains(&32) && bits.contains(&64), "{bits:?}");
+    let seen = watched_until(&targets, |seen| users(seen, 0) == 2, |_| ());
+    let one = line(&seen, 0);
+    assert_eq!(one.verdict, LineVerdict::FalseSharing, "{seen:#?}");
+    let (a, b) = (vec![wide.pid], vec![narrow.pid]);
+    assert_eq!(words(one), [(0, 8, a.clone(), a), (12, 4, b.clone(), b)], "{seen:#?}");
+    let texts = one.words[1].instructions.iter().filter_map(|at| at.text.as_deref());
+    assert!(texts.clone().all(|text| text.contains("(%e")), "{:?}", texts.collect::<Vec<_>>());
+}
+
+#[test]
+fn what_the_kernel_writes_for_a_process_is_the_processs() {
+    let Some(_) = toucher() else { return };
+    let segment = Segment::new(4096);
+    let (writer, reader) = (segment.user("kernel", 320, 0), segment.user("look", 320, 0));
+    let seen = watched_until(&segment.targets(), |seen| users(seen, 320) == 2, |_| ());
+    let one = line(&seen, 320);
+    assert_eq!(one.verdict, LineVerdict::TrueSharing, "{seen:#?}");
+    assert_eq!((one.words.len(), &one.words[0].writers), (1, &vec![writer.pid]), "{seen:#?}");
+    assert!(one.words[0].readers.contains(&reader.pid), "{seen:#?}");
+    let by_kernel = one.words[0].instructions.iter().find(|at| at.pid == writer.pid);
+    assert_eq!(by_kernel.and_then(|at| at.symbol.as_deref()), Some("[kernel]"), "{seen:#?}");
 }
 
 #[test]

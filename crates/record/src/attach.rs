@@ -194,6 +194,10 @@ pub struct TouchedLine {
     /// Accesses to it a second, all processes together, from the proof's hits over the time they took; what the traps
     /// themselves cost is taken out. `None` where it was sampled and not proved.
     pub accesses_per_second: Option<f64>,
+    /// Whether that is a lower bound: accesses much closer together than a trap takes are not told apart by traps, unless
+    /// the word's value counts them.
+    #[serde(default)]
+    pub accesses_at_least: bool,
     /// What an access costs more than an uncontended one, nanoseconds, from this machine's own curve for the distance
     /// between the CPUs; `None` where that was not measured.
     pub penalty_ns: Option<Interval>,

@@ -58,7 +58,10 @@ fn one(page: &mut Page, seen: &Attach, line: &TouchedLine) {
     let place = format!("line {} at offset {}", count(line.offset / CACHE_LINE_BYTES), hex(line.offset));
     let accesses = line.accesses_per_second.map_or_else(
         || ", sampled and not proved".to_owned(),
-        |per_second| format!(", {} accesses a second", rate(per_second)),
+        |per_second| {
+            let bound = if line.accesses_at_least { "at least " } else { "" };
+            format!(", {bound}{} accesses a second", rate(per_second))
+        },
     );
     page.verdict(tone(line.verdict), word(line.verdict), &format!("{place}{accesses}{}", gain(line)));
     page.item(2, "", meaning(line.verdict));
@@ -87,6 +90,9 @@ fn touched(page: &mut Page, seen: &Attach, word: &TouchedWord) {
 
 /// `mov %rax,(%rdi) in bump+0xc (ring.c:10)`; without a symbol, where in which file or only where.
 fn instruction(at: &TouchingInstruction) -> String {
+    if at.symbol.as_deref() == Some("[kernel]") {
+        return "the kernel, in a call of its".to_owned();
+    }
     let text = at.text.as_deref().unwrap_or("an instruction that cannot be read");
     let object = at.object.as_deref().map(|path| path.rsplit('/').next().unwrap_or(path));
     let place = match (&at.symbol, object) {

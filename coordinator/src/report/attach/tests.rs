@@ -84,6 +84,7 @@ fn line(offset: u64, verdict: LineVerdict, words: Vec<TouchedWord>) -> TouchedLi
         page_offset: offset % 4096,
         words,
         accesses_per_second: Some(43_215_678.0),
+        accesses_at_least: false,
         penalty_ns: Some(Interval { median: 18.0, low: 15.0, high: 21.0 }),
         recoverable: Some((0.31, 0.62)),
     }

@@ -1,4 +1,4 @@
-use super::{Code, Role, operand_within, role_of, stored_value, text, walk};
+use super::{Code, Role, operand_within, role_of, spins, stored_value, text, walk};
 use crate::memory::Memory;
 use crate::registers::Registers;
 use iced_x86::{Decoder, DecoderOptions, Instruction};
@@ -33,7 +33,7 @@ impl Program {
         let holds = |address: u64| (start..start + 8 * words.len() as u64).contains(&address);
         let walked = walk(self.at(offset), registers, &mut self.code, &mut self.memory, &holds);
         let of = |one: &super::walk::Reached| ((one.address - start) / 8, one.operand.reads, one.operand.writes);
-        walked.reached.iter().map(of).collect()
+        walked.iter().map(of).collect()
     }
 }
 
@@ -83,6 +83,19 @@ fn pointers_come_out_of_stack_slots_calls_return_and_what_a_callee_clobbers_is_f
     let stack = [program.at(9), 0];
     let known = registers(&[(RAX, slots[0]), (RSP, stack.as_ptr() as u64)]);
     assert_eq!(program.reached(17, known, &words), [(2, true, true)]);
+}
+
+#[test]
+fn a_short_loop_with_a_pause_spins_and_one_without_does_not() {
+    // mov eax,[rbx]; test eax,eax; je behind; pause; jmp to the first
+    let look: [&[u8]; 5] = [&[0x8b, 0x03], &[0x85, 0xc0], &[0x74, 4], &[0xf3, 0x90], &[0xeb, 0xf6]];
+    let mut program = Program::new(&look);
+    let (first, behind) = (program.at(0), program.at(10));
+    assert!(spins(first, &mut program.code, &mut program.memory));
+    assert!(!spins(behind, &mut program.code, &mut program.memory));
+    let mut program = Program::new(&[look[0], look[1], look[2], &[0x66, 0x90], look[4]]);
+    let first = program.at(0);
+    assert!(!spins(first, &mut program.code, &mut program.memory), "a nop is no pause");
 }
 
 #[test]

@@ -13,6 +13,8 @@ use std::collections::{HashMap, VecDeque};
 
 /// Instructions of one walk: loops that are hot are shorter, callees included.
 const STEPS_MAX: u32 = 320;
+/// Instructions of a loop that waits for a word: a look, a comparison or two, a pause.
+const SPIN_MAX: u32 = 10;
 /// How often one instruction is passed: behind a call it is reached with and without what the callee made.
 const PASSES_MAX: u8 = 2;
 
@@ -26,14 +28,6 @@ pub(crate) struct Reached {
     pub(crate) operand: Operand,
     /// Instructions between the sample and it.
     pub(crate) steps: u32,
-}
-
-/// What a walk found.
-#[derive(Debug, Default)]
-pub(crate) struct Walked {
-    pub(crate) reached: Vec<Reached>,
-    /// Whether a `pause` lies on the way: what loops that wait do.
-    pub(crate) pauses: bool,
 }
 
 #[derive(Clone)]
@@ -52,9 +46,9 @@ pub(crate) fn walk(
     code: &mut Code,
     memory: &mut Memory,
     holds: &dyn Fn(u64) -> bool,
-) -> Walked {
+) -> Vec<Reached> {
     let mut walker = Walker { code, memory, info: InstructionInfoFactory::new() };
-    let mut walked = Walked::default();
+    let mut reached = Vec::new();
     let mut passed: HashMap<u64, u8> = HashMap::new();
     let mut open = VecDeque::from([State { ip, registers, written: HashMap::new(), steps: 0 }]);
     let mut steps = 0;
@@ -67,16 +61,37 @@ pub(crate) fn walk(
         steps += 1;
         let Some(instruction) = walker.code.at(state.ip, walker.memory) else { continue };
         walker.code.ends.insert(instruction.next_ip(), instruction.ip());
-        walked.pauses |= instruction.mnemonic() == Mnemonic::Pause;
         for operand in operands(&instruction, &state.registers, &mut walker.info) {
             if let Some(address) = operand.address.filter(|address| holds(*address)) {
-                walked.reached.push(Reached { ip: state.ip, address, operand, steps: state.steps });
+                reached.push(Reached { ip: state.ip, address, operand, steps: state.steps });
             }
         }
         state.steps += 1;
         open.extend(walker.behind(&instruction, state));
     }
-    walked
+    reached
+}
+
+/// Whether the instruction lies in a short loop with a `pause`: what code does that waits for a word to change.
+pub(crate) fn spins(ip: u64, code: &mut Code, memory: &mut Memory) -> bool {
+    let mut open = VecDeque::from([(ip, false, 0)]);
+    while let Some((at, paused, steps)) = open.pop_front() {
+        if at == ip && paused {
+            return true;
+        }
+        let Some(instruction) = code.at(at, memory).filter(|_| steps < SPIN_MAX) else { continue };
+        let paused = paused || instruction.mnemonic() == Mnemonic::Pause;
+        let (next, target) = (instruction.next_ip(), instruction.near_branch_target());
+        match instruction.flow_control() {
+            FlowControl::Next => open.push_back((next, paused, steps + 1)),
+            FlowControl::UnconditionalBranch => open.push_back((target, paused, steps + 1)),
+            FlowControl::ConditionalBranch => {
+                open.extend([(next, paused, steps + 1), (target, paused, steps + 1)]);
+            }
+            _ => {}
+        }
+    }
+    false
 }
 
 struct Walker<'a> {

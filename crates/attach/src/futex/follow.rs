@@ -61,6 +61,8 @@ pub(super) struct WordSeen {
     pub(super) waited_ns: u64,
     /// Waits that had begun before watching did: how long they were is not known.
     pub(super) begun_before: u64,
+    /// What was seen of those that ended.
+    begun_before_ns: u64,
     /// Calls and nanoseconds by process.
     pub(super) waiters: BTreeMap<u32, (u64, u64)>,
     /// Calls and threads woken by process.
@@ -117,12 +119,6 @@ impl Kept {
         self.classes.values().map(|class| class.count).sum()
     }
 
-    /// `None` where there are none.
-    pub(super) fn mean_ns(&self) -> Option<f64> {
-        let ns: u64 = self.classes.values().map(|class| class.ns).sum();
-        (self.count() > 0).then(|| ns as f64 / self.count() as f64)
-    }
-
     /// The mean of the class that the median lies in; `None` where there are none.
     pub(super) fn median_ns(&self) -> Option<f64> {
         let half = self.count().div_ceil(2);
@@ -162,6 +158,7 @@ impl Default for WordSeen {
             wait_ns: Histogram::new(DIGITS).expect("so many digits are allowed"),
             waited_ns: 0,
             begun_before: 0,
+            begun_before_ns: 0,
             waiters: BTreeMap::new(),
             wakers: BTreeMap::new(),
             waiting: BTreeMap::new(),
@@ -251,9 +248,10 @@ impl Follower {
             }
             Some(State::Before(word)) => {
                 self.leaves_word(thread, word, at);
+                let (from_ns, seen) = (self.from_ns, self.words.entry(word).or_default());
+                seen.begun_before_ns += at.saturating_sub(from_ns);
                 if Outcome::of(value) == Outcome::Woken {
-                    let from_ns = self.from_ns;
-                    self.words.entry(word).or_default().is_back(thread, from_ns, at);
+                    seen.is_back(thread, from_ns, at);
                 }
             }
             Some(State::In(Began::Elsewhere, _) | State::Out) | None => {}
@@ -361,9 +359,11 @@ impl WordSeen {
         }
     }
 
-    /// Waiting that has been seen, that of those who still wait included.
+    /// Waiting that has been seen, that of those who still wait or waited before included.
     pub(super) fn all_waited_ns(&self, until: u64) -> u64 {
-        self.waited_ns + self.waiting.values().map(|since| until.saturating_sub(*since)).sum::<u64>()
+        self.waited_ns
+            + self.begun_before_ns
+            + self.waiting.values().map(|since| until.saturating_sub(*since)).sum::<u64>()
     }
 
     /// Time in which somebody waited.
@@ -448,6 +448,7 @@ mod tests {
         let word = &seen.words[&64];
         assert_eq!((word.waits, word.begun_before), (0, 2));
         assert_eq!(word.waiting.iter().collect::<Vec<_>>(), [(&B, &500)]);
+        assert_eq!(word.all_waited_ns(2_500), 1_500 + 2_000);
         // A call that was already seen to begin is no older one.
         seen.began(C, 3_000, wait(64));
         seen.waits_already(C, 64, false);

@@ -21,8 +21,11 @@ const LEAST_LONG_NS: f64 = 1e6;
 const LEAST_EXPLAINED: f64 = 0.5;
 /// And so many times as much as to those of the next: owners that are taken off their CPUs share it evenly.
 const AHEAD: f64 = 2.0;
-/// And it keeps one thread waiting for so much of the time: a single pause in a quiet program is no finding.
+/// And it keeps one thread waiting for so much of the time,
 const LEAST_COST: f64 = 0.05;
+/// so often, or for so much of the time all together: an owner is taken off its CPU once, too.
+const LEAST_TIMES: u64 = 3;
+const COST_OF_FEW: f64 = 0.3;
 
 /// A convoy's mean wait is so many times what the others' holds take, one after the other.
 const WAITS_OVER_HOLDS: f64 = 3.0;
@@ -138,7 +141,8 @@ fn long_hold(watch: &Watch, word: &WordSeen) -> Option<LockFinding> {
     let explained = worst.waited_ns / all_ns.max(1.0);
     let span_ns = watch.until_ns.saturating_sub(watch.from_ns) as f64;
     let is_cause = explained >= LEAST_EXPLAINED && worst.waited_ns >= AHEAD * next_ns;
-    if !is_cause || worst.waited_ns < LEAST_COST * span_ns {
+    let least = if worst.count < LEAST_TIMES { COST_OF_FEW } else { LEAST_COST };
+    if !is_cause || worst.waited_ns < least * span_ns {
         return None;
     }
     let usual = match worst.typical_ns {
@@ -152,7 +156,7 @@ fn long_hold(watch: &Watch, word: &WordSeen) -> Option<LockFinding> {
         worst.thread.pid,
         duration(worst.mean_ns),
         times(worst.count),
-        explained * 100.0
+        explained.min(1.0) * 100.0
     );
     Some(finding("long_hold", text))
 }
@@ -184,7 +188,8 @@ fn convoy(watch: &Watch, word: &WordSeen) -> Option<LockFinding> {
     let span_ns = watch.until_ns.saturating_sub(watch.from_ns) as f64;
     let sleeps = word.waits - word.refused;
     let wait_ns = word.waited_ns as f64 / sleeps.max(1) as f64;
-    let hold_ns = word.handed.mean_ns()?;
+    // Not the mean: an owner that is taken off its CPU now and then holds no longer for that.
+    let hold_ns = word.handed.median_ns()?;
     let queued = word.queued_ns(watch.until_ns) as f64 / span_ns.max(1.0);
     let waited = word.all_waited_ns(watch.until_ns) as f64 / (threads * span_ns).max(1.0);
     let is_convoy = sleeps >= LEAST_SLEEPS
@@ -193,7 +198,7 @@ fn convoy(watch: &Watch, word: &WordSeen) -> Option<LockFinding> {
         && waited >= LEAST_WAITED;
     is_convoy.then(|| {
         let text = format!(
-            "somebody sleeps in its queue {:.0} % of the time although it is held for {} at a time: a sleep takes {} on \
+            "somebody sleeps in its queue {:.0} % of the time although it is held for {} at a time (median): a sleep takes {} on \
              average, most of it being woken",
             queued * 100.0,
             duration(hold_ns),
@@ -316,6 +321,19 @@ mod tests {
     }
 
     #[test]
+    fn a_pause_or_two_are_no_habit() {
+        let mut case = Case::new();
+        case.owned_by(0, 1);
+        for round in 0..2 {
+            case.begins(2, round * 500 * MS);
+            case.wakes(1, round * 500 * MS + 60 * MS);
+            case.follower.returned(thread(2), round * 500 * MS + 60 * MS + 50_000, 0);
+        }
+        case.looks.note(1_000 * MS, Word::Free, false);
+        assert_eq!(case.found(1_000 * MS), []);
+    }
+
+    #[test]
     fn evenly_spread_pauses_have_no_culprit() {
         let mut case = Case::new();
         case.owned_by(0, 1);
@@ -350,7 +368,7 @@ mod tests {
         case.looks.note(51 * MS, Word::Free, false);
         let found = case.found(51 * MS);
         assert_eq!(found.len(), 1, "{found:?}");
-        assert!(found[0].0 == "convoy" && found[0].1.contains("held for 1.0 us at a time"), "{found:?}");
+        assert!(found[0].0 == "convoy" && found[0].1.contains("held for 1.0 us at a time (median)"), "{found:?}");
     }
 
     #[test]

@@ -120,7 +120,7 @@ impl Opened {
         let mut opened = Opened::default();
         for target in &targets.processes {
             if target.address_bits == 32 && tracepoints.narrow.is_empty() {
-                notes.add("foreign_architecture", Some(target.pid), NO_NARROW, None);
+                notes.add("calls_not_seen", Some(target.pid), NO_NARROW, None);
             } else if let Err(errno) = opened.process(root, target, tracepoints.of(target), &cpus) {
                 notes.refused(target.pid, "following the futex calls", errno);
             }

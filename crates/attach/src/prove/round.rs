@@ -244,7 +244,7 @@ impl Member {
         let clock = Order { source: Source::Software(TASK_CLOCK), period: 0, kernel: false, ..order(0, Access::Write) };
         let mut owner = Event::open(&clock, Whom::Thread(tid))?;
         owner.enable()?;
-        let ring = Ring::map(&owner, PAGES, FIELDS, registers::ASKED)?;
+        let ring = Ring::map(&owner, PAGES, FIELDS, registers::ASKED).map_err(crate::notes::not_lent)?;
         let mut held = Vec::new();
         let mut full = false;
         while held.len() < SLOTS {

@@ -90,6 +90,26 @@ impl Segment {
         [one(0), one(1)]
     }
 
+    /// A process of 32 bits that counts in it; `None`, having said why, where it cannot be built.
+    pub(crate) fn narrow(&self) -> Option<User> {
+        let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("narrow-{}", std::process::id()));
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/narrow.c");
+        let mut cc = Command::new("cc");
+        cc.args(["-m32", "-O1", "-nostdlib", "-static", "-fno-pie", "-no-pie", "-fno-stack-protector", "-o"]);
+        let output = cc.arg(&program).arg(source).output().unwrap();
+        if !output.status.success() {
+            skip(&format!("no compiler for 32 bits: {}", String::from_utf8_lossy(&output.stderr)));
+            return None;
+        }
+        let segment = std::fs::File::options().read(true).write(true).open(self.path()).unwrap();
+        let mut child = Command::new(&program).stdin(segment).stdout(Stdio::piped()).spawn().unwrap();
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        output.read_line(&mut line).unwrap();
+        std::fs::remove_file(program).unwrap();
+        Some(User { pid: child.id(), child, input: None, output, address: 0 })
+    }
+
     /// Makes a process-shared mutex.
     pub(crate) fn make_mutex(&self, at: u64) {
         let mut command = Command::new(toucher().unwrap());

@@ -164,6 +164,12 @@ int main(int argc, char **argv) {
         convoy((pthread_mutex_t *)(base + at), (volatile uint64_t *)(base + other));
     } else if (!strcmp(role, "spin")) {
         spin((atomic_int *)(base + at), (volatile uint64_t *)(base + other));
+    } else if (!strcmp(role, "kernel")) {
+        /* The kernel writes for it. */
+        int zero = open("/dev/zero", O_RDONLY);
+        while (!stop && read(zero, base + at, 8) == 8) {
+            passes++;
+        }
     } else if (!strcmp(role, "two-threads")) {
         pthread_t thread;
         pthread_create(&thread, NULL, bump_thread, base + other);
