@@ -192,14 +192,14 @@ pub(crate) fn watched(targets: &Targets, milliseconds: u64) -> Touched {
     watch(targets, &options)
 }
 
-/// The same again and again, for longer each time, until it has seen what it is to see: a machine may be so busy that some
-/// hardly run. What it must not see it never may.
+/// The same again and again, for longer each time, until it has seen what it is to see: a machine may be so busy that
+/// some hardly run. What it must not see it never may.
 pub(crate) fn watched_until(
     targets: &Targets,
     is_seen: impl Fn(&Touched) -> bool,
     never: impl Fn(&Touched),
 ) -> Touched {
-    let mut milliseconds = 1500;
+    let mut milliseconds = 800;
     loop {
         let seen = watched(targets, milliseconds);
         never(&seen);
