@@ -82,6 +82,7 @@ fn line(verdict: LineVerdict, words: Vec<TouchedWord>) -> TouchedLine {
         page_offset: offset % 4096,
         words,
         accesses_per_second: Some(1e6),
+        accesses_at_least: false,
         penalty_ns: None,
         recoverable: None,
     }

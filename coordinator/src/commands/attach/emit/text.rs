@@ -108,9 +108,9 @@ fn fields(text: &mut String, draft: &Draft, seen: &Attach) {
 }
 
 fn described(line: &TouchedLine) -> String {
-    let rate = line
-        .accesses_per_second
-        .map_or_else(String::new, |rate| format!(", about {} accesses a second", plain::rate(rate)));
+    let about = if line.accesses_at_least { "at least" } else { "about" };
+    let rate = line.accesses_per_second.map(|rate| format!(", {about} {} accesses a second", plain::rate(rate)));
+    let rate = rate.unwrap_or_default();
     format!("the line at {:#x} of the segment: {}{rate}", line.offset, verdict(line.verdict))
 }
 
