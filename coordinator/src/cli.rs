@@ -72,9 +72,11 @@ pub(crate) enum Command {
     /// Watch processes that you did not write: who maps a shared segment, who touches which of its words, who waits for whom
     #[command(
         after_help = "Examples: coordinator attach --list\n          coordinator attach --segment /ring --for 5s\n          \
-                      coordinator attach --pid 4711 --pid 4712\n\nIt changes nothing in them and leaves nothing behind, \
+                      coordinator attach --pid 4711 --pid 4712\n          coordinator attach --segment /ring \
+                      --emit-scenario ring.toml\n\nIt changes nothing in them and leaves nothing behind, \
                       however it ends; what watching cost them is printed. Processes of other users take root. Exit \
-                      status 4: nothing of what was named may be watched. docs/attach.md says what is seen and how."
+                      status 4: nothing of what was named may be watched. With \
+                      --emit-scenario also: 1 the lab has other rates than the targets; 3 it could not tell. docs/attach.md says what is seen and how."
     )]
     Attach(AttachOptions),
     /// Hold runs against each other: before and after a change, one machine and another, or the variants of one run
@@ -418,6 +420,13 @@ pub(crate) struct AttachOptions {
     /// cost is said first
     #[arg(long, conflicts_with = "list")]
     pub(crate) uprobes: bool,
+    /// Write what was seen as a scenario, run it in the lab, and say whether that has the targets' rates; then
+    /// `coordinator advise` says what each cure would gain
+    #[arg(long, value_name = "FILE", conflicts_with = "list")]
+    pub(crate) emit_scenario: Option<PathBuf>,
+    /// With --emit-scenario: write it, and do not run it here, where the lab's workers would take CPUs from what runs
+    #[arg(long, requires = "emit_scenario")]
+    pub(crate) no_run: bool,
     /// Show the shared segments of this machine and who maps them, and watch nothing
     #[arg(long)]
     pub(crate) list: bool,

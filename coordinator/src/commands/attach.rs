@@ -1,5 +1,6 @@
 //! `attach`: other people's processes, found, watched, and shown.
 
+mod emit;
 mod penalties;
 
 use crate::cli::AttachOptions;
@@ -10,6 +11,7 @@ use crate::report::text::{escaped, escaped_lines};
 use crate::report::window;
 use attach::symbols::SymbolParser;
 use attach::{Fields, FindError, Found, News, Phase, Wanted, WatchOptions};
+use emit::Emission;
 use host::Root;
 use penalties::Penalties;
 use record::ProcessEnd;
@@ -27,6 +29,7 @@ pub(crate) fn attach(options: &AttachOptions, colour: ColourChoice) -> Result<En
         })?;
         return Ok(Ending::Done);
     }
+    options.emit_scenario.as_deref().map_or(Ok(()), emit::check)?;
     let found = match attach::find(&root, &wanted(options), &options.pid) {
         Ok(found) => found,
         Err(error @ FindError::Closed { .. }) => {
@@ -54,16 +57,21 @@ pub(crate) fn attach(options: &AttachOptions, colour: ColourChoice) -> Result<En
         fields: fields.as_ref(),
         uprobes: options.uprobes,
     };
-    let seen = attach::watch(&root, found, &watch, &|news| {
+    let mut seen = attach::watch(&root, found, &watch, &|news| {
         if !quiet {
             say(&told(news));
         }
     });
+    let emission = |file| Emission { file, run: !options.no_run, quiet };
+    let emitted = options.emit_scenario.as_deref().map_or(Ok(()), |file| emit::emit(&mut seen, &emission(file)));
     print(options.json, &seen, colour, |style| page::render(&seen, style))?;
-    match seen.processes.iter().all(|one| one.unwatched.is_some()) {
-        true => Ok(Ending::HostCannot),
-        false => Ok(Ending::Done),
-    }
+    // What was seen is shown before a file that could not be written ends it.
+    emitted?;
+    Ok(match (seen.processes.iter().all(|one| one.unwatched.is_some()), &seen.scenario) {
+        (true, _) => Ending::HostCannot,
+        (false, Some(made)) => emit::ending(made),
+        (false, None) => Ending::Done,
+    })
 }
 
 /// The struct that a user says lies in the segment.

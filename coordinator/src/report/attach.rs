@@ -7,6 +7,7 @@ mod lines;
 pub(crate) mod list;
 mod locks;
 mod processes;
+mod scenario;
 
 use crate::report::figures::{count, plural};
 use crate::report::page::Page;
@@ -23,6 +24,7 @@ pub(crate) fn render(seen: &Attach, style: &Style) -> String {
     counts::write(&mut page, seen);
     lines::write(&mut page, seen);
     locks::write(&mut page, seen);
+    scenario::write(&mut page, seen);
     closing::write(&mut page, seen);
     page.finish()
 }

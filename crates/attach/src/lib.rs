@@ -22,6 +22,7 @@ mod own_mapping;
 mod perf;
 mod pidfd;
 mod prove;
+mod pulse;
 mod registers;
 mod sample;
 mod segment;

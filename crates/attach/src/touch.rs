@@ -200,10 +200,14 @@ impl Told<'_> {
     fn word(&self, word: &Word, places: &BTreeMap<(u32, u64), Place>) -> TouchedWord {
         let pids = |users: BTreeSet<User>| users.into_iter().map(|(pid, _)| pid).collect::<BTreeSet<u32>>();
         let mut instructions: BTreeMap<(u32, u64), TouchingInstruction> = BTreeMap::new();
+        let mut threads: BTreeSet<(u32, u64, u32)> = BTreeSet::new();
         for one in &word.uses {
             let key = (one.user.0, one.key.ip);
             let entry = instructions.entry(key).or_insert_with(|| self.instruction(one, word, places));
             entry.hits += one.touch.hits;
+            entry.per_second = entry.per_second.map(|sum| sum + one.rate);
+            entry.at_least |= one.at_least;
+            entry.threads += u32::from(threads.insert((key.0, key.1, one.user.1)));
             entry.reads |= one.touch.reads;
             entry.writes |= one.touch.writes;
         }
@@ -214,6 +218,9 @@ impl Told<'_> {
             writers: pids(word.users(|touch| touch.writes)).into_iter().collect(),
             readers: pids(word.users(|touch| touch.reads)).into_iter().collect(),
             proved: true,
+            adds: word.adds(),
+            pace: None,
+            held: None,
             instructions: instructions.into_values().collect(),
         }
     }
@@ -234,6 +241,9 @@ impl Told<'_> {
             reads: false,
             hits: 0,
             samples: samples.map(|(_, candidate)| candidate.at).max().unwrap_or(0),
+            per_second: Some(0.0),
+            at_least: false,
+            threads: 0,
         }
     }
 
@@ -282,7 +292,18 @@ impl Told<'_> {
 
     fn unproved_word(&self, offset: u64) -> TouchedWord {
         let field = self.options.fields.and_then(|fields| fields.name(offset));
-        TouchedWord { offset, bytes: 1, field, writers: vec![], readers: vec![], proved: false, instructions: vec![] }
+        TouchedWord {
+            offset,
+            bytes: 1,
+            field,
+            writers: vec![],
+            readers: vec![],
+            proved: false,
+            adds: None,
+            pace: None,
+            held: None,
+            instructions: vec![],
+        }
     }
 
     fn unproved_instruction(
@@ -310,6 +331,9 @@ impl Told<'_> {
             reads: candidate.reads,
             hits: 0,
             samples: candidate.at,
+            per_second: None,
+            at_least: false,
+            threads: 0,
         }
     }
 

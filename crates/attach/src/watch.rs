@@ -7,6 +7,7 @@ use crate::counts::Chosen;
 use crate::find::Found;
 use crate::futex::{self, Probed, Waits};
 use crate::lookout::{Lookout, News, Phase, nanoseconds};
+use crate::pulse::Pulse;
 use crate::symbols::SymbolParser;
 use crate::target::{Target, Targets};
 use crate::touch::{self, TouchOptions, Touched};
@@ -77,7 +78,7 @@ pub fn watch(root: &Root, found: Found, options: &WatchOptions<'_>, tell: &(dyn 
     }
     processes.sort_by_key(|one| one.pid);
     let Seen { lines, locks, cost, .. } = seen;
-    Attach { schema_version: SCHEMA_VERSION, segment, watched_ns, processes, lines, locks, cost, notes }
+    Attach { schema_version: SCHEMA_VERSION, segment, watched_ns, processes, lines, locks, cost, notes, scenario: None }
 }
 
 /// What the steps saw.
@@ -120,13 +121,15 @@ impl Steps<'_> {
         self.begin(Phase::Waits, until);
         let waited = futex::watch(self.root, &self.targets(), || Instant::now() >= until);
         let probed = self.probe();
+        let mut seen = self.seen(touched, waited, probed);
         self.lookout.mark(2);
         let least = self.options.time.mul_f64(AFTER_LEAST);
         let end = self.until(1.0).max(Instant::now() + least);
         self.begin(Phase::After, end);
-        self.rest(end);
+        let pulse = self.pulse(end, &seen);
         self.lookout.mark(3);
-        self.seen(touched, waited, probed)
+        pulse.tell(&mut seen.lines);
+        seen
     }
 
     fn until(&self, share: f64) -> Instant {
@@ -148,6 +151,19 @@ impl Steps<'_> {
             }
             std::thread::sleep(left.min(NAP));
         }
+    }
+
+    /// The same, and looks meanwhile at what the words say.
+    fn pulse(&self, until: Instant, seen: &Seen) -> Pulse {
+        let mut pulse = Pulse::new(&self.targets(), &seen.lines, &seen.locks);
+        while let Some(left) = until.checked_duration_since(Instant::now()) {
+            if self.lookout.is_deserted() {
+                break;
+            }
+            pulse.look();
+            std::thread::sleep(left.min(pulse.rest()));
+        }
+        pulse
     }
 
     fn targets(&self) -> Targets {

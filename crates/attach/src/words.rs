@@ -50,6 +50,11 @@ impl Word {
         self.uses.iter().filter(|one| does(&one.touch)).map(|one| one.user).collect()
     }
 
+    /// What its writers add each time, the least of them, where an instruction adds.
+    pub(crate) fn adds(&self) -> Option<u64> {
+        self.uses.iter().filter(|one| one.touch.writes).filter_map(|one| one.touch.adds).min()
+    }
+
     /// Accesses a second of a user.
     pub(crate) fn rate_of(&self, user: User) -> f64 {
         self.uses.iter().filter(|one| one.user == user).map(|one| one.rate).sum()
@@ -140,7 +145,7 @@ fn place(words: &mut Vec<Word>, one: Use, bytes: u64) {
 fn by_value(word: &mut Word, line: u64, looks: &[Look]) {
     let Some(grown) = growth(word, line, looks) else { return };
     let writes = |one: &Use| one.touch.writes;
-    let step = word.uses.iter().filter(|one| writes(one)).filter_map(|one| one.touch.adds).min().unwrap_or(1).max(1);
+    let step = word.adds().unwrap_or(1).max(1);
     let told = grown / step as f64;
     let trapped: f64 = word.uses.iter().filter(|one| writes(one)).map(|one| one.rate).sum();
     if trapped <= 0.0 || told <= trapped {

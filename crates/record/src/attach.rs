@@ -1,6 +1,6 @@
 //! Processes that the lab did not start: the JSON contracts of `coordinator attach --json` and of its `--list`.
 
-use crate::{Interval, Reading};
+use crate::{EmittedScenario, Interval, Reading};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -23,6 +23,9 @@ pub struct Attach {
     pub cost: WatchCost,
     /// What was not watched, or seen only in part, and why; in plain words, each with what helps.
     pub notes: Vec<AttachNote>,
+    /// The scenario that was made of it, with `--emit-scenario`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scenario: Option<EmittedScenario>,
 }
 
 /// A piece of memory that several processes share.
@@ -217,12 +220,34 @@ pub struct TouchedWord {
     pub readers: Vec<u32>,
     /// Whether a hardware breakpoint proved it; else it is what sampled registers amount to.
     pub proved: bool,
+    /// What its writers add to it each time, the least of them; `None` where no instruction that adds was seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub adds: Option<u64>,
+    /// How often it was written while nobody was disturbed; `None` where its value does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pace: Option<WordPace>,
+    /// Of a word of a line that is a lock: in which share of the looks at it, from 0 to 1, it was not 0, so that somebody had
+    /// the lock; looked at while nobody was disturbed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held: Option<f64>,
     /// Who touched it, and where in the code.
     pub instructions: Vec<TouchingInstruction>,
 }
 
+/// How often a word is written that only grows: by its value, read again and again in the last part of the watch, when
+/// nothing was armed. The medians over pieces of that time; between `low` and `high` lie 19 of 20 pieces.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WordPace {
+    /// Times a second that it was written, by all its writers.
+    pub per_second: Interval,
+    /// Times a second of its writers' CPU time; `None` where that could not be read.
+    pub per_cpu_second: Option<Interval>,
+    /// Pieces of time that this is made of.
+    pub pieces: u32,
+}
+
 /// An instruction that touches a word.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TouchingInstruction {
     /// The process.
     pub pid: u32,
@@ -244,6 +269,16 @@ pub struct TouchingInstruction {
     pub hits: u64,
     /// Samples of the loop around it that were taken at it: where time was seen, no share of time lost.
     pub samples: u64,
+    /// Accesses of the word by it a second, all threads of the process together, from the proof; `None` where it was sampled
+    /// and not proved.
+    #[serde(default)]
+    pub per_second: Option<f64>,
+    /// Whether that is a lower bound: accesses that follow each other faster than traps can be taken are not told apart.
+    #[serde(default)]
+    pub at_least: bool,
+    /// Threads of the process that were seen at it.
+    #[serde(default)]
+    pub threads: u32,
 }
 
 /// A word in the segment that somebody waited for.
@@ -253,6 +288,10 @@ pub struct WatchedLock {
     pub offset: u64,
     /// Its name, where a struct was named.
     pub field: Option<String>,
+    /// The kind of lock that its bytes are, as scenarios spell it (`pthread`, `pthread-robust`, …; `futex` for a word of three
+    /// states); `None` where it may be no lock at all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
     /// Pid of the owner now, where the word holds one; 0 is never a pid.
     pub owner_pid: Option<u32>,
     /// Waits in the kernel that ended while it was watched, those that the kernel refused at once (`EAGAIN`) included.

@@ -7,6 +7,7 @@ mod attach;
 mod compare;
 mod costs;
 mod doctor;
+mod emitted;
 mod events;
 mod grade;
 mod import;
@@ -23,7 +24,7 @@ pub use advise::{AdviceRecord, AdviseRun, AdvisedLayout, AdvisedRole, LayoutStat
 pub use attach::{
     Attach, AttachListing, AttachNote, AttachedProcess, AttachedSegment, LineVerdict, ListedSegment, LockFinding,
     LockUser, ProbedLock, ProcessEnd, SegmentKind, SegmentMapping, SegmentQuiet, SegmentUser, TouchedLine, TouchedWord,
-    TouchingInstruction, WaitTimes, WatchCost, WatchedLock,
+    TouchingInstruction, WaitTimes, WatchCost, WatchedLock, WordPace,
 };
 pub use compare::{
     Asks, Both, CompareLock, CompareRow, ComparedPair, ComparedRun, Comparison, ConditionOutcome, ConditionRow,
@@ -31,6 +32,7 @@ pub use compare::{
 };
 pub use costs::CostProbe;
 pub use doctor::{Check, CheckState, Doctor};
+pub use emitted::{EmittedRole, EmittedScenario, EmittedState};
 pub use events::Events;
 pub use grade::{Effect, Gate, GateCheck, GateOutcome, GateState, Grade, GradeVerdict, GradedFile, Hint};
 pub use import::{Declared, Elements, Import, ImportedBase, ImportedField, ImportedHole};

@@ -56,6 +56,9 @@ fn instruction(pid: u32, writes: bool) -> TouchingInstruction {
         reads: true,
         hits: 15,
         samples: 80,
+        per_second: Some(21e6),
+        at_least: false,
+        threads: 1,
     }
 }
 
@@ -67,6 +70,9 @@ fn word(offset: u64, field: Option<&str>, writers: &[u32]) -> TouchedWord {
         writers: writers.to_vec(),
         readers: writers.to_vec(),
         proved: true,
+        adds: Some(1),
+        pace: None,
+        held: None,
         instructions: writers.iter().map(|pid| instruction(*pid, true)).collect(),
     }
 }
@@ -97,6 +103,7 @@ fn lock() -> WatchedLock {
     WatchedLock {
         offset: 0x80,
         field: Some("m".to_owned()),
+        kind: Some("pthread".to_owned()),
         owner_pid: Some(4711),
         waits: 1075,
         refused: 30,
@@ -139,6 +146,7 @@ fn watch() -> Attach {
             text: "a debugger has the breakpoints".to_owned(),
             cure: Some("end it".to_owned()),
         }],
+        scenario: None,
     }
 }
 
@@ -270,4 +278,50 @@ fn times_and_rates_have_three_digits() {
     assert_eq!([of(7), of(24_912), of(1_594_000), of(2_000_000_000)], ["7 ns", "24.9 µs", "1.59 ms", "2 s"]);
     let of = |per_second| rate(per_second).replace('\u{a0}', " ");
     assert_eq!([of(0.0), of(13.52), of(1234.0), of(43_215_678.0)], ["0", "13.5", "1230", "43 200 000"]);
+}
+
+fn emitted(state: EmittedState, why: Option<&str>) -> EmittedScenario {
+    let role = |role: &str, reproduced: bool, lab: f64| EmittedRole {
+        role: role.to_owned(),
+        pids: vec![4711],
+        workers: 1,
+        work_ns: 12,
+        fitted: true,
+        observed_per_second: Some(Interval { median: 50e6, low: 40e6, high: 60e6 }),
+        lab_per_second: Some(Interval { median: lab, low: lab * 0.99, high: lab * 1.01 }),
+        ratio: Some(Interval { median: lab / 50e6, low: lab * 0.99 / 60e6, high: lab * 1.01 / 40e6 }),
+        reproduced: Some(reproduced),
+    };
+    let next =
+        ["advise ring.toml", "run ring.toml", "attach … --emit-scenario after.toml", "run after.toml", "compare A B"];
+    EmittedScenario {
+        file: "ring.toml".to_owned(),
+        roles: vec![role("writer", true, 49e6), role("reader", state != EmittedState::NotReproduced, 100e6)],
+        differs: vec!["the word at 0x28 lies elsewhere".to_owned()],
+        state,
+        why: why.map(str::to_owned),
+        next: next.map(|one| format!("coordinator {one}")).to_vec(),
+    }
+}
+
+#[test]
+fn what_the_lab_says_to_the_scenario_stands_beside_what_was_observed_with_what_to_do_next() {
+    let page = |state, why| {
+        let page = flat(&Attach { scenario: Some(emitted(state, why)), ..watch() });
+        page[page.find("As a scenario: ring.toml").unwrap_or_else(|| panic!("{page}"))..].to_owned()
+    };
+    let same = page(EmittedState::Reproduced, None);
+    assert!(same.contains("reproduced: the lab has the targets' rate within its interval"), "{same}");
+    assert!(same.contains("was chosen so that it does"), "{same}");
+    for part in ["20 (17–25)", "20.4 (20.2–20.6)", "- the word at 0x28", "next: coordinator advise ring.toml"] {
+        assert!(same.contains(part), "no `{part}`: {same}");
+    }
+    let other = page(EmittedState::NotReproduced, None);
+    assert!(other.contains("not reproduced: in the lab reader goes 2 times as fast as in the targets"), "{other}");
+    assert!(other.contains("A scenario cannot know what else they do"), "{other}");
+    assert!(page(EmittedState::Unresolved, Some("too noisy")).contains("unresolved: too noisy"));
+    assert!(page(EmittedState::HostCannot, Some("one CPU")).contains("this host cannot run it: one CPU"));
+    assert!(page(EmittedState::NotRun, Some("not asked for")).contains("not run: not asked for"));
+    let wide = Attach { scenario: Some(emitted(EmittedState::Reproduced, None)), ..watch() };
+    assert!(shown(&wide, 80).lines().all(|line| columns(line) <= 80));
 }

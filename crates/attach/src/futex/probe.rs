@@ -64,6 +64,7 @@ fn never_waited_for(offset: u64, probed: ProbedLock) -> WatchedLock {
     WatchedLock {
         offset,
         field: None,
+        kind: probed.calls.map(|_| "pthread".to_owned()),
         owner_pid: None,
         waits: 0,
         refused: 0,

@@ -195,13 +195,29 @@ impl<'a> Watcher<'a> {
 
     /// What a word is now, by the first process in which it can be read.
     fn read(&self, offset: u64, inherits_priority: bool) -> Option<word::Word> {
+        self.bytes(offset).map(|(bytes, address_bits)| word::read(&bytes, address_bits, inherits_priority))
+    }
+
+    /// What stands there, with the bits of an address of who has it there.
+    fn bytes(&self, offset: u64) -> Option<(Vec<u8>, u32)> {
         self.targets.processes.iter().find_map(|target| {
             let (memory, address) = (self.memories.get(&target.pid)?, target.addresses(offset).next()?);
-            let mut bytes = [0; word::READ_BYTES];
+            let mut bytes = vec![0; word::READ_BYTES];
             // At the end of the segment there may be no more than the word.
             let length = [word::READ_BYTES, 4].into_iter().find(|length| memory.now(address, &mut bytes[..*length]))?;
-            Some(word::read(&bytes[..length], target.address_bits, inherits_priority))
+            bytes.truncate(length);
+            Some((bytes, target.address_bits))
         })
+    }
+
+    /// The kind of lock that a word is, as scenarios spell it.
+    fn kind(&self, offset: u64, seen: &WordSeen, looks: &Looks) -> Option<String> {
+        let mutex = || self.bytes(offset).and_then(|(bytes, address_bits)| word::kind(&bytes, address_bits));
+        let kind = match () {
+            () if seen.inherits_priority => Some("pthread-pi"),
+            () => mutex().or_else(|| looks.is_lock().then_some("futex")),
+        };
+        kind.map(str::to_owned)
     }
 
     fn told(mut self, until_ns: u64, per_event_ns: f64, mut notes: Notes) -> Waits {
@@ -227,9 +243,11 @@ impl<'a> Watcher<'a> {
             .words
             .iter()
             .filter(|(_, seen)| seen.waits + seen.begun_before > 0 || !seen.waiting.is_empty());
-        let mut locks: Vec<WatchedLock> = seen
-            .map(|(offset, seen)| lock(&watch, *offset, seen, self.looks.get(offset).unwrap_or(&none), lost))
-            .collect();
+        let told = seen.map(|(offset, seen)| {
+            let looks = self.looks.get(offset).unwrap_or(&none);
+            WatchedLock { kind: self.kind(*offset, seen, looks), ..lock(&watch, *offset, seen, looks, lost) }
+        });
+        let mut locks: Vec<WatchedLock> = told.collect();
         locks.sort_by_key(|lock| (Reverse(lock.wait_ns.sum), Reverse(lock.unended), lock.offset));
         let stolen_ns = (events as f64 * per_event_ns) as u64;
         Waits { locks, notes: notes.into_list(), cost: WatchCost { events, stolen_ns, ..WatchCost::default() } }
@@ -245,6 +263,7 @@ fn lock(watch: &judge::Watch, offset: u64, seen: &WordSeen, looks: &Looks, lost:
     WatchedLock {
         offset,
         field: None,
+        kind: None,
         owner_pid: judge::owner(watch.numbers, looks).map(|owner| owner.pid),
         waits: seen.waits,
         refused: seen.refused,

@@ -21,6 +21,9 @@ const INHERITS: u32 = 0x20;
 const PROTECTS: u32 = 0x40;
 const SHARED: u32 = 0x80;
 const ANY_KIND: u32 = 0x3f3;
+/// The bits of the type, and PTHREAD_MUTEX_ADAPTIVE_NP.
+const TYPE: u32 = 3;
+const ADAPTIVE: u32 = 3;
 
 /// PTHREAD_MUTEX_INCONSISTENT in a robust mutex's `__owner`: taken over from a dead owner, and not yet mended.
 const INCONSISTENT: u32 = i32::MAX as u32;
@@ -49,17 +52,37 @@ pub(super) enum Word {
 /// Takes the bytes from the word on apart, as many as could be read. `inherits_priority`: the kernel was asked to hand the lock
 /// on itself, so it has to be of the kernel's own shape.
 pub(super) fn read(bytes: &[u8], address_bits: u32, inherits_priority: bool) -> Word {
-    let part = |at: usize| bytes.get(at..at + 4).and_then(|four| four.try_into().ok()).map(u32::from_ne_bytes);
-    let Some(word) = part(0) else { return Word::Other };
-    let kind_at = if address_bits == 32 { 12 } else { 16 };
-    let mutex = part(8).zip(part(kind_at)).and_then(|(owner, kind)| mutex(word, owner, kind));
-    if let Some(mutex) = mutex {
+    let Some(word) = part(bytes, 0) else { return Word::Other };
+    if let Some(mutex) = parts(bytes, address_bits).and_then(|(word, owner, kind)| mutex(word, owner, kind)) {
         return mutex;
     }
     if inherits_priority || word & (WAITERS | OWNER_DIED) != 0 && word & THREAD != 0 && word != u32::MAX {
         return with_thread(word);
     }
     if word <= 2 { Word::ThreeState(word) } else { Word::Other }
+}
+
+/// The kind of a process-shared `pthread_mutex_t` as scenarios spell it, where these bytes are one. Those that count how often
+/// their owner took them, or check who gives them back, are plain ones to all others.
+pub(super) fn kind(bytes: &[u8], address_bits: u32) -> Option<&'static str> {
+    let (word, owner, kind) = parts(bytes, address_bits)?;
+    mutex(word, owner, kind)?;
+    Some(match kind {
+        kind if kind & INHERITS != 0 => "pthread-pi",
+        kind if kind & ROBUST != 0 => "pthread-robust",
+        kind if kind & TYPE == ADAPTIVE => "pthread-adaptive",
+        _ => "pthread",
+    })
+}
+
+fn part(bytes: &[u8], at: usize) -> Option<u32> {
+    bytes.get(at..at + 4).and_then(|four| four.try_into().ok()).map(u32::from_ne_bytes)
+}
+
+/// Lock, owner and kind, as they would stand in a `pthread_mutex_t`.
+fn parts(bytes: &[u8], address_bits: u32) -> Option<(u32, u32, u32)> {
+    let kind_at = if address_bits == 32 { 12 } else { 16 };
+    Some((part(bytes, 0)?, part(bytes, 8)?, part(bytes, kind_at)?))
 }
 
 /// A process-shared `pthread_mutex_t`, where this is one.
@@ -94,7 +117,7 @@ fn with_thread(word: u32) -> Word {
 
 #[cfg(test)]
 mod tests {
-    use super::{Word, read};
+    use super::{Word, kind, read};
 
     /// A `pthread_mutex_t` of glibc's on a 64-bit machine.
     fn mutex(word: u32, owner: u32, kind: u32) -> Vec<u8> {
@@ -122,6 +145,14 @@ mod tests {
         assert_eq!(read(&mutex(4711 | 1 << 30, 4711, 0x90), 64, false), died);
         assert_eq!(read(&mutex(4711, i32::MAX as u32, 0x90), 64, false), died);
         assert_eq!(read(&mutex(0, i32::MAX as u32 - 1, 0x90), 64, false), Word::Lost);
+    }
+
+    #[test]
+    fn a_mutex_has_the_kind_that_a_scenario_would_give_it() {
+        let kinds = [0x80, 0x81, 0x83, 0x90, 0xa0, 0, 0x84].map(|bits| kind(&mutex(1, 4711, bits), 64));
+        let some = ["pthread", "pthread", "pthread-adaptive", "pthread-robust", "pthread-pi"].map(Some);
+        assert_eq!((&kinds[..5], &kinds[5..]), (&some[..], &[None, None][..]));
+        assert_eq!(kind(&mutex(77, 4711, 0x80), 64), None, "no state of a mutex");
     }
 
     #[test]
