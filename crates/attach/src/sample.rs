@@ -88,7 +88,7 @@ struct Sampled {
 impl Sampled {
     fn start(pid: u32, tid: u32) -> Result<Sampled, Errno> {
         let order = order(PERIOD_NS);
-        let mut event = Event::open(&order, Whom::Thread(tid))?;
+        let event = Event::open(&order, Whom::Thread(tid))?;
         let ring = Ring::map(&event, PAGES, order.fields, order.registers).map_err(not_lent)?;
         event.enable()?;
         Ok(Sampled { pid, ring, _event: event })

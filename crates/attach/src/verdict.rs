@@ -6,8 +6,10 @@ use crate::words::{User, Word};
 use record::{Interval, LineVerdict};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Who does less than this part of what the busiest user of the line does changes nothing about it: a monitor that looks
-/// at counters once a second does not make them shared. Of whom only a lower bound is known nothing is said so.
+/// Who only reads, and less often than this part of what the busiest user of the line does, changes nothing about it: a
+/// monitor that looks at counters ten times a second does not make them shared. It is told by traps alone, whatever a
+/// word's value says of its writers; and of nobody whose hits came so fast that a breakpoint was switched off. Who waits
+/// for a lock most of the time is rare too, but writes.
 const NEGLIGIBLE: f64 = 0.001;
 
 /// What the words' users amount to.
@@ -46,12 +48,19 @@ fn users(words: &[Word]) -> BTreeSet<User> {
 
 /// What the busiest user does to the line.
 fn most(words: &[Word]) -> f64 {
-    users(words).into_iter().map(|user| rate_on(words, user)).fold(0.0, f64::max)
+    users(words).into_iter().map(|user| trapped_on(words, user)).fold(0.0, f64::max)
 }
 
 /// Whether what a user does to the words counts beside `most`.
 fn counts(words: &[Word], user: User, most: f64) -> bool {
-    rate_on(words, user) >= most * NEGLIGIBLE || is_at_least(words, user)
+    let mut own = words.iter().flat_map(|word| &word.uses).filter(|one| one.user == user);
+    own.any(|one| one.full || one.touch.writes) || trapped_on(words, user) >= most * NEGLIGIBLE
+}
+
+/// Accesses of a user to the words a second, as traps have them.
+fn trapped_on(words: &[Word], user: User) -> f64 {
+    let uses = words.iter().flat_map(|word| &word.uses);
+    uses.filter(|one| one.user == user).map(|one| one.trapped).sum()
 }
 
 /// Whether a lower bound is all that is known of how much a user does.
@@ -152,7 +161,7 @@ mod tests {
                 _ => Role::Stores,
             };
             touch.stores_zero = does.contains('0');
-            let one = Use { user: (pid, pid), key, touch, rate, at_least: false };
+            let one = Use { user: (pid, pid), key, touch, rate, at_least: false, trapped: rate, full: false };
             match words.iter_mut().find(|word| word.offset == offset) {
                 Some(word) => word.uses.push(one),
                 None => words.push(Word { offset, bytes: 8, uses: vec![one] }),

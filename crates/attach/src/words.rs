@@ -28,6 +28,10 @@ pub(crate) struct Use {
     pub(crate) rate: f64,
     /// Whether the rate is a lower bound.
     pub(crate) at_least: bool,
+    /// Accesses a second as the traps alone have them: what users are compared by.
+    pub(crate) trapped: f64,
+    /// Whether a breakpoint was switched off after its hits, so soon did they come.
+    pub(crate) full: bool,
 }
 
 /// Bytes that are used as one.
@@ -73,33 +77,46 @@ pub(crate) fn words(proof: &Proof, trap_ns: f64) -> BTreeMap<u64, Vec<Word>> {
     lines
 }
 
-/// Accesses a second by thread and word of eight bytes, and whether that is a lower bound.
-fn rates(proof: &Proof, trap_ns: f64) -> BTreeMap<(User, u64), (f64, bool)> {
-    let mut sums: BTreeMap<(User, u64), (f64, f64, bool)> = BTreeMap::new();
+/// How often a thread touched eight bytes.
+#[derive(Copy, Clone, Debug, Default)]
+struct Rate {
+    per_second: f64,
+    /// Whether that is a lower bound.
+    at_least: bool,
+    /// Whether a breakpoint was switched off after its hits.
+    full: bool,
+}
+
+fn rates(proof: &Proof, trap_ns: f64) -> BTreeMap<(User, u64), Rate> {
+    let mut sums: BTreeMap<(User, u64), (f64, f64, Rate)> = BTreeMap::new();
     for stint in proof.stints.iter().filter(|stint| stint.access == Access::ReadWrite) {
         let seen = f64::from(stint.accesses);
         let least = seen * trap_ns * UNSEEN_PART;
-        let sum = sums.entry(((stint.pid, stint.tid), stint.offset)).or_default();
-        sum.0 += seen;
-        sum.1 += stint.time_ns.max(least);
-        sum.2 |= stint.hits > 1 && stint.time_ns < seen * trap_ns * UNSURE_PART;
+        let (accesses, ns, rate) = sums.entry(((stint.pid, stint.tid), stint.offset)).or_default();
+        *accesses += seen;
+        *ns += stint.time_ns.max(least);
+        rate.at_least |= stint.hits > 1 && stint.time_ns < seen * trap_ns * UNSURE_PART;
+        rate.full |= stint.hits > stint.accesses;
     }
-    let rate = |(seen, ns, at_least): (f64, f64, bool)| (if ns > 0.0 { seen / ns * 1e9 } else { 0.0 }, at_least);
+    let rate = |(accesses, ns, rate): (f64, f64, Rate)| Rate {
+        per_second: if ns > 0.0 { accesses / ns * 1e9 } else { 0.0 },
+        ..rate
+    };
     sums.into_iter().map(|(key, sum)| (key, rate(sum))).collect()
 }
 
 /// A touch with its part of what its thread does to the eight bytes around.
-fn use_of(key: &TouchKey, touch: &Touch, proof: &Proof, rates: &BTreeMap<(User, u64), (f64, bool)>) -> Use {
+fn use_of(key: &TouchKey, touch: &Touch, proof: &Proof, rates: &BTreeMap<(User, u64), Rate>) -> Use {
     let thread = (key.pid, key.tid);
     let around = key.offset / WORD_BYTES * WORD_BYTES;
     let same = |other: &&TouchKey| {
         (other.pid, other.tid, other.offset / WORD_BYTES * WORD_BYTES) == (key.pid, key.tid, around)
     };
     let all: u64 = proof.touches.iter().filter(|(other, _)| same(other)).map(|(_, touch)| touch.hits).sum();
-    let (rate, at_least) = rates.get(&(thread, around)).copied().unwrap_or_default();
+    let Rate { per_second, at_least, full } = rates.get(&(thread, around)).copied().unwrap_or_default();
     let part = touch.hits as f64 / all.max(1) as f64;
     let user = (key.pid, proof.stand_ins.get(&thread).copied().unwrap_or(key.tid));
-    Use { user, key: *key, touch: touch.clone(), rate: rate * part, at_least }
+    Use { user, key: *key, touch: touch.clone(), rate: per_second * part, trapped: per_second * part, at_least, full }
 }
 
 /// Puts a use of `bytes` bytes into the word that it overlaps; 0 bytes overlap all of the eight around.

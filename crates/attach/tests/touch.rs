@@ -205,7 +205,7 @@ fn watcher_to_be_killed() {
     let name = name.into_string().unwrap();
     let targets = attach::find(&host::Root::system(), &attach::Wanted::Segment(name), &[]).unwrap().targets;
     loop {
-        watched(&targets, 60_000);
+        watched(&targets, 1_000);
     }
 }
 

@@ -4,6 +4,9 @@ use crate::exit::CommandError;
 use record::{CpuRow, Interval, Topology};
 use std::path::Path;
 
+/// The probe's loop counts up: it loads and stores.
+const ACCESSES_A_PASS: f64 = 2.0;
+
 /// A machine's measured distances.
 pub(super) struct Penalties(Option<Topology>);
 
@@ -24,8 +27,9 @@ impl Penalties {
     }
 
     /// Nanoseconds by which an access is dearer, between two CPUs; of a pair that was not measured, as of those of its
-    /// distance. In its middle the loop that was measured: it lets several accesses pass each time it has the line. At the
-    /// other end an access that has to fetch the line each time. `None` where neither is known, or the CPUs are one.
+    /// distance. In its middle the loop that was measured, whose pass is two accesses, a load and a store: it lets several
+    /// passes through each time it has the line. At the other end an access that has to fetch the line each time. `None`
+    /// where neither is known, or the CPUs are one.
     pub(super) fn between(&self, a: u32, b: u32) -> Option<Interval> {
         let known = self.0.as_ref()?;
         let alone = known.costs.as_ref()?.bump_ns?;
@@ -37,9 +41,9 @@ impl Penalties {
             let row = known.distances.iter().find(|row| row.distance == distance)?;
             Some((row.contended_ns?, row.fetch_ns?))
         })?;
-        let dearer = |ns: f64| (ns - alone).max(0.0);
-        let (low, high) = (dearer(contended.min(fetch)), dearer(contended.max(fetch)));
-        Some(Interval { median: dearer(contended), low, high })
+        let in_the_loop = (contended - alone).max(0.0) / ACCESSES_A_PASS;
+        let fetching = (fetch - alone).max(0.0);
+        Some(Interval { median: in_the_loop, low: in_the_loop.min(fetching), high: in_the_loop.max(fetching) })
     }
 }
 
@@ -100,8 +104,8 @@ mod tests {
     fn a_pair_has_its_own_figures_and_another_those_of_its_distance() {
         let penalties = Penalties(Some(known()));
         let of = |a, b| penalties.between(a, b);
-        assert_eq!(of(1, 0), Some(Interval { median: 20.0, low: 20.0, high: 60.0 }));
-        assert_eq!(of(0, 2), Some(Interval { median: 25.0, low: 25.0, high: 65.0 }));
+        assert_eq!(of(1, 0), Some(Interval { median: 10.0, low: 10.0, high: 60.0 }));
+        assert_eq!(of(0, 2), Some(Interval { median: 12.5, low: 12.5, high: 65.0 }));
         assert_eq!((of(0, 3), of(0, 9), of(2, 2)), (None, None, None), "not measured; not there; one CPU");
         assert_eq!(Penalties(None).between(0, 1), None);
     }

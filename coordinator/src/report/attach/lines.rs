@@ -11,7 +11,7 @@ use record::{Attach, LineVerdict, TouchedLine, TouchedWord, TouchingInstruction}
 const MOST_LINES: usize = 12;
 /// Instructions shown of one word.
 const MOST_INSTRUCTIONS: usize = 4;
-/// Words named in the page's first sentence.
+/// Words, and groups of them, named in the page's first sentence.
 const MOST_IN_A_STORY: usize = 3;
 
 /// The answer, before anything else: what the dearest line is.
@@ -21,20 +21,32 @@ pub(super) fn headline(page: &mut Page, seen: &Attach) {
     page.verdict(tone, word, &format!("{}{}", story(seen, line), gain(line)));
 }
 
-/// `hits[0] (written by 4711 a) and hits[1] (written by 4712 b) lie on line 0`.
+/// `hits[0] (written by 4711 a), hits[1] (written by 4712 b) lie on line 0`; words of the same users together.
 fn story(seen: &Attach, line: &TouchedLine) -> String {
-    let word = |word: &TouchedWord| format!("{} ({})", named(word), users(seen, word));
-    let mut told: Vec<String> = line.words.iter().take(MOST_IN_A_STORY).map(word).collect();
-    if let Some(more) = line.words.len().checked_sub(MOST_IN_A_STORY).filter(|more| *more > 0) {
-        told.push(format!("{more} more"));
+    let mut groups: Vec<(String, Vec<String>)> = Vec::new();
+    for word in &line.words {
+        let users = users(seen, word);
+        match groups.iter_mut().find(|(known, _)| *known == users) {
+            Some((_, words)) => words.push(named(word)),
+            None => groups.push((users, vec![named(word)])),
+        }
     }
+    let group = |(users, words): &(String, Vec<String>)| format!("{} ({users})", first(words, ", "));
+    let told: Vec<String> = groups.iter().map(group).collect();
     let verb = if line.words.len() == 1 { "lies" } else { "lie" };
-    format!("{} {verb} on line {}", told.join(", "), count(line.offset / CACHE_LINE_BYTES))
+    format!("{} {verb} on line {}", first(&told, "; "), count(line.offset / CACHE_LINE_BYTES))
+}
+
+/// The first few of them, and how many more there are.
+fn first(all: &[String], between: &str) -> String {
+    let told = all.iter().take(MOST_IN_A_STORY).cloned();
+    let more = all.len().checked_sub(MOST_IN_A_STORY).filter(|more| *more > 0).map(|more| format!("{more} more"));
+    told.chain(more).collect::<Vec<_>>().join(between)
 }
 
 /// A word by its field's name, else by its offset.
 fn named(word: &TouchedWord) -> String {
-    word.field.clone().unwrap_or_else(|| format!("the word at {}", hex(word.offset)))
+    word.field.clone().unwrap_or_else(|| format!("word {}", hex(word.offset)))
 }
 
 fn users(seen: &Attach, word: &TouchedWord) -> String {

@@ -154,7 +154,7 @@ fn flat(seen: &Attach) -> String {
 #[test]
 fn the_answer_comes_first_and_names_fields_processes_and_what_a_cure_gives_back() {
     let page = flat(&watch());
-    let answer = "false sharing: hits[0] (written by 4711 writer), the word at 0x8 (written by 4712 e\\u{1b}[2Jvil) lie on \
+    let answer = "false sharing: hits[0] (written by 4711 writer); word 0x8 (written by 4712 e\\u{1b}[2Jvil) lie on \
                   line 0, each 18 (15–21) ns dearer than alone; a cure could give back 31 % to 62 % of its users' time";
     let at = page.find(answer).unwrap_or_else(|| panic!("{page}"));
     assert!(at < page.find("Who maps it").unwrap());

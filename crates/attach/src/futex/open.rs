@@ -170,7 +170,7 @@ impl Opened {
     /// Opens one event, has it write to its CPU's ring, and switches it on; its identifier.
     fn event(&mut self, source: Source, tid: u32, cpu: u32, pages: usize) -> Result<u64, Errno> {
         let order = Order { source, period: 1, fields: FIELDS, registers: 0, inherit: true, kernel: true };
-        let mut event = Event::open(&order, Whom::ThreadOn(tid, cpu))?;
+        let event = Event::open(&order, Whom::ThreadOn(tid, cpu))?;
         match self.owners.get(&cpu) {
             Some(owner) => event.write_to(&self.events[*owner])?,
             None => {

@@ -199,7 +199,7 @@ impl OnThread {
         let (mut events, mut whats) = (Vec::new(), BTreeMap::new());
         for (file, spot) in spots {
             let source = Source::Instruction { unit, file: file.as_raw_fd(), offset: spot.offset };
-            let mut event = Event::open(&order(source), Whom::Thread(tid))?;
+            let event = Event::open(&order(source), Whom::Thread(tid))?;
             event.write_to(&owner)?;
             event.enable()?;
             whats.insert(event.id(), spot.what);

@@ -88,7 +88,7 @@ fn a_breakpoint_on_another_thread_stops_by_itself_after_its_hits() {
     let address = std::ptr::from_ref(word) as u64;
     let source = Source::Breakpoint { address, bytes: 8, access: Access::Write };
     for _ in 0..3 {
-        let mut event = Event::open(&order(source), Whom::Thread(adder.tid)).unwrap();
+        let event = Event::open(&order(source), Whom::Thread(adder.tid)).unwrap();
         event.write_to(&owner).unwrap();
         event.refresh(5).unwrap();
         while event.count().unwrap() < 5 {

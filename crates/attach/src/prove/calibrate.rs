@@ -115,7 +115,7 @@ impl Shared {
     fn trap(&self, tid: u32) -> Result<Option<f64>, Errno> {
         let address = std::ptr::from_ref(&self.passes.0) as u64;
         let fields = Fields::IDENTIFIER.and(Fields::TIME);
-        let mut event = Event::open(&breakpoint(address, fields), Whom::Thread(tid))?;
+        let event = Event::open(&breakpoint(address, fields), Whom::Thread(tid))?;
         let mut ring = Ring::map(&event, 4, fields, 0)?;
         event.refresh(TRAPS)?;
         let since = Instant::now();
@@ -135,7 +135,7 @@ impl Shared {
 
     fn sampling(&self, tid: u32, pass_ns: f64) -> Option<f64> {
         let order = sample::order(DENSE_PERIOD_NS);
-        let mut event = Event::open(&order, Whom::Thread(tid)).ok()?;
+        let event = Event::open(&order, Whom::Thread(tid)).ok()?;
         let mut ring = Ring::map(&event, 16, order.fields, order.registers).ok()?;
         self.lost(tid, pass_ns, || {
             event.enable().ok()?;

@@ -14,6 +14,9 @@ const SLOTS: usize = 4;
 const PAGES: usize = 8;
 /// Between two readings of the rings.
 const READ_EVERY: Duration = Duration::from_millis(2);
+/// Tries to get a breakpoint where none is free, and the time between two.
+const TRIES: u32 = 6;
+const BETWEEN_TRIES: Duration = Duration::from_millis(4);
 /// A thread that wants to run and has had less of its CPU than this is waited for, but not for ever: machines are busy.
 const RUN_LEAST_NS: u64 = 1_000_000;
 const WAIT_MOST: Duration = Duration::from_millis(150);
@@ -162,14 +165,13 @@ impl Crew {
             std::thread::sleep(READ_EVERY);
             self.read(&armed, &by_id, &mut taken);
             let is_full = |hits_of: &Vec<Hit>| hits_of.len() >= hits as usize;
-            let mut is_long_enough = || began.elapsed() >= armed_for + WAIT_MOST || !self.somebody_waits(&armed);
+            let is_long_enough = || began.elapsed() >= armed_for + WAIT_MOST || !self.somebody_waits(&armed);
             if taken.iter().all(is_full) || stop() || began.elapsed() >= armed_for && is_long_enough() {
                 break;
             }
         }
         let ended = Instant::now();
-        let ran: BTreeSet<u32> =
-            self.members.iter_mut().filter_map(|(tid, one)| one.has_run().then_some(*tid)).collect();
+        let ran: BTreeSet<u32> = self.members.iter().filter_map(|(tid, one)| one.has_run().then_some(*tid)).collect();
         let times: Vec<(u32, u64)> = taken.iter().flatten().map(|hit| (hit.tid, hit.time_ns)).collect();
         let traps_in = |tid, after, until| {
             times.iter().filter(|(of, at)| *of == tid && (after + 1..=until).contains(at)).count() as f64
@@ -194,10 +196,10 @@ impl Crew {
     }
 
     /// Whether a thread of those wants to run and hardly could.
-    fn somebody_waits(&mut self, armed: &[Armed]) -> bool {
+    fn somebody_waits(&self, armed: &[Armed]) -> bool {
         let tids: BTreeSet<u32> = armed.iter().map(|one| one.tid).collect();
         tids.into_iter().filter(|tid| wants_to_run(*tid)).any(|tid| {
-            let Some(member) = self.members.get_mut(&tid) else { return false };
+            let Some(member) = self.members.get(&tid) else { return false };
             member.owner.count().is_ok_and(|ran_ns| ran_ns < member.ran_ns + RUN_LEAST_NS)
         })
     }
@@ -242,13 +244,13 @@ impl Member {
     /// With how many breakpoints are free, which are tried out and not switched on; and whether some are not.
     fn new(pid: u32, tid: u32, address: u64) -> Result<(Member, bool), Errno> {
         let clock = Order { source: Source::Software(TASK_CLOCK), period: 0, kernel: false, ..order(0, Access::Write) };
-        let mut owner = Event::open(&clock, Whom::Thread(tid))?;
+        let owner = Event::open(&clock, Whom::Thread(tid))?;
         owner.enable()?;
         let ring = Ring::map(&owner, PAGES, FIELDS, registers::ASKED).map_err(crate::notes::not_lent)?;
         let mut held = Vec::new();
         let mut full = false;
         while held.len() < SLOTS {
-            match open(tid, address, Access::ReadWrite) {
+            match patiently(|| open(tid, address, Access::ReadWrite)) {
                 Ok(event) => held.push(event),
                 Err(Errno::ENOSPC) => {
                     full = true;
@@ -261,12 +263,12 @@ impl Member {
     }
 
     /// Since all was armed.
-    fn has_run(&mut self) -> bool {
+    fn has_run(&self) -> bool {
         self.owner.count().is_ok_and(|ran_ns| ran_ns > self.ran_ns)
     }
 
     fn arm(&self, tid: u32, point: Point, hits: i32) -> Result<Event, Errno> {
-        let event = open(tid, point.address, point.access)?;
+        let event = patiently(|| open(tid, point.address, point.access))?;
         event.write_to(&self.owner)?;
         event.refresh(hits)?;
         Ok(event)
@@ -278,6 +280,18 @@ fn wants_to_run(tid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{tid}/stat")).unwrap_or_default();
     // Its name comes before, in brackets, and may have brackets of its own.
     stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('R'))
+}
+
+/// Breakpoints that were closed may be free a moment later: a program that is being started has copies of this process's
+/// descriptors until it executes.
+fn patiently(open: impl Fn() -> Result<Event, Errno>) -> Result<Event, Errno> {
+    for _ in 1..TRIES {
+        match open() {
+            Err(Errno::ENOSPC) => std::thread::sleep(BETWEEN_TRIES),
+            result => return result,
+        }
+    }
+    open()
 }
 
 /// With the kernel's own accesses where that is permitted: they trap in any case, and counted they are bounded too.

@@ -199,7 +199,7 @@ pub(crate) fn watched_until(
     is_seen: impl Fn(&Touched) -> bool,
     never: impl Fn(&Touched),
 ) -> Touched {
-    let mut milliseconds = 1500;
+    let mut milliseconds = 800;
     loop {
         let seen = watched(targets, milliseconds);
         never(&seen);

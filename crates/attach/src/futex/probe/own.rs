@@ -31,7 +31,7 @@ pub fn cost_ns(root: &Root) -> Option<f64> {
     let free_ns = fastest();
     let owner = Event::open(&order(Source::Nothing), own).ok()?;
     let _ring = Ring::map(&owner, RING_PAGES, FIELDS, ASKED).ok()?;
-    let mut event = Event::open(&order(source), own).ok()?;
+    let event = Event::open(&order(source), own).ok()?;
     event.write_to(&owner).ok()?;
     event.enable().ok()?;
     let probed_ns = fastest();
