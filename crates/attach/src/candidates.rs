@@ -155,7 +155,8 @@ impl Place<'_> {
         }
     }
 
-    /// Without instructions: registers that point into the segment. A pointer is likely to be used with a small distance.
+    /// Without instructions: registers that point into the segment. A pointer is likely to be used with a small
+    /// distance.
     fn point(&self, followed: &[usize], moments: &Moments, found: &mut Candidates) {
         let mut touched = BTreeSet::new();
         let mut weights: BTreeMap<u64, f64> = BTreeMap::new();

@@ -16,8 +16,8 @@ impl Fields {
         Fields { of, base, count }
     }
 
-    /// The path of the field that holds the byte at that offset of the segment (`stats.hits`, `slots[3].head`; of one of
-    /// several structs `[2].head`). `None` where none does.
+    /// The path of the field that holds the byte at that offset of the segment (`stats.hits`, `slots[3].head`; of one
+    /// of several structs `[2].head`). `None` where none does.
     pub fn name(&self, offset: u64) -> Option<String> {
         let within = offset.checked_sub(self.base)?;
         let size = self.of.bytes.max(1);

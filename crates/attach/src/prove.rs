@@ -1,10 +1,10 @@
 //! Proof by hardware breakpoints: every word of a line that may be hot, in every thread of every process that maps it,
-//! four at a time. The kernel switches each off after a few hits, and between rounds there are pauses, so that no thread
-//! loses more of its time than [`Limits::most_lost`].
+//! four at a time. The kernel switches each off after a few hits, and between rounds there are pauses, so that no
+//! thread loses more of its time than [`Limits::most_lost`].
 //!
 //! A breakpoint stops at writes, or at reads and writes; none stops at reads alone. So every word is watched for both,
-//! the instruction behind a hit tells which it was, and a word at which reads alone were seen is watched for writes too:
-//! a few hits of a loop that looks often may all be looks.
+//! the instruction behind a hit tells which it was, and a word at which reads alone were seen is watched for writes
+//! too: a few hits of a loop that looks often may all be looks.
 
 mod calibrate;
 mod lives;

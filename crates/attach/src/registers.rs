@@ -4,8 +4,8 @@
 //! `arch/x86/include/uapi/asm/perf_regs.h`, `arch/arm64/include/uapi/asm/perf_regs.h`: the kernel's numbering. With
 //! other numbers other registers would be read, and addresses be made of them that nobody used.
 
-/// The registers asked for, as bits of the kernel's numbering: on x86-64 the general ones with the stack and instruction
-/// pointers, on Arm all; none elsewhere.
+/// The registers asked for, as bits of the kernel's numbering: on x86-64 the general ones with the stack and
+/// instruction pointers, on Arm all; none elsewhere.
 pub(crate) const ASKED: u64 = if cfg!(target_arch = "x86_64") {
     0xff_01ff
 } else if cfg!(target_arch = "aarch64") {

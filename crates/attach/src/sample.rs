@@ -7,8 +7,8 @@ use nix::errno::Errno;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-/// A thread's CPU time between two samples, nanoseconds: not a round number, so that no loop keeps step with it. A sample
-/// takes a few microseconds, so that a thread loses less than one part in a hundred.
+/// A thread's CPU time between two samples, nanoseconds: not a round number, so that no loop keeps step with it. A
+/// sample takes a few microseconds, so that a thread loses less than one part in a hundred.
 pub(crate) const PERIOD_NS: u64 = 997_000;
 /// Between two readings. A ring holds three times as many samples.
 const READ_EVERY: Duration = Duration::from_millis(50);

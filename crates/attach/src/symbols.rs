@@ -88,8 +88,8 @@ impl Asked {
     }
 }
 
-/// Opens what is mapped there: by the mapping itself where that is permitted, which finds deleted files and those of other
-/// file systems too; else by its path as the process sees it.
+/// Opens what is mapped there: by the mapping itself where that is permitted, which finds deleted files and those of
+/// other file systems too; else by its path as the process sees it.
 pub(crate) fn open(pid: u32, mapping: &Mapping) -> Option<File> {
     let path = mapping.path.clone().unwrap_or_default();
     let names =

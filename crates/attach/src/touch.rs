@@ -1,4 +1,5 @@
-//! Who touches which words of the segment, and what that costs: samples, then breakpoints, then a verdict for each line.
+//! Who touches which words of the segment, and what that costs: samples, then breakpoints, then a verdict for each
+//! line.
 
 use crate::candidates::{Candidates, gather, line_of};
 use crate::decode::{Code, text};
@@ -31,8 +32,8 @@ const SAMPLES_MIN: u64 = 3;
 pub struct TouchOptions<'a> {
     /// How long it takes; reading symbols comes on top, a few seconds at the most.
     pub time: Duration,
-    /// What an access costs more, nanoseconds, when the two CPUs share the line than when one has it alone; `None` where
-    /// that was not measured.
+    /// What an access costs more, nanoseconds, when the two CPUs share the line than when one has it alone; `None`
+    /// where that was not measured.
     pub penalty: &'a dyn Fn(u32, u32) -> Option<Interval>,
     /// How to start the process that reads symbols; without, instructions have addresses alone.
     pub parser: Option<&'a SymbolParser>,
@@ -68,8 +69,8 @@ impl Touched {
     }
 }
 
-/// Watches the targets for a while. They go on as they are: a thread loses at most about one part in fifty of its time to
-/// the proof, and less than one in a hundred to samples; when this process ends, be it by a signal, the kernel takes
+/// Watches the targets for a while. They go on as they are: a thread loses at most about one part in fifty of its time
+/// to the proof, and less than one in a hundred to samples; when this process ends, be it by a signal, the kernel takes
 /// everything back. A target may end at any instant.
 pub fn watch(targets: &Targets, options: &TouchOptions<'_>) -> Touched {
     let mut notes = Notes::default();

@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Who only reads, and less often than this part of what the busiest user of the line does, changes nothing about it: a
 /// monitor that looks at counters ten times a second does not make them shared. It is told by traps alone, whatever a
-/// word's value says of its writers; and of nobody whose hits came so fast that a breakpoint was switched off. Who waits
-/// for a lock most of the time is rare too, but writes.
+/// word's value says of its writers; and of nobody whose hits came so fast that a breakpoint was switched off. Who
+/// waits for a lock most of the time is rare too, but writes.
 const NEGLIGIBLE: f64 = 0.001;
 
 /// What the words' users amount to.
@@ -73,8 +73,8 @@ pub(crate) fn rate_on(words: &[Word], user: User) -> f64 {
     words.iter().map(|word| word.rate_of(user)).sum()
 }
 
-/// Whether several use it and some process takes it and gives it back: a compare-and-exchange or an exchange, and by another
-/// instruction an exchange or a store of 0. Who waits may only look.
+/// Whether several use it and some process takes it and gives it back: a compare-and-exchange or an exchange, and by
+/// another instruction an exchange or a store of 0. Who waits may only look.
 fn is_lock(word: &Word, users: &BTreeSet<User>) -> bool {
     let mut by_process: BTreeMap<u32, Vec<(u64, &Touch)>> = BTreeMap::new();
     for one in word.uses.iter().filter(|one| users.contains(&one.user)) {

@@ -11,7 +11,8 @@ const UNSEEN_PART: f64 = 0.25;
 /// a lower bound.
 const UNSURE_PART: f64 = 1.0;
 
-/// A value grows steadily where it does so in so many stretches, the fastest of which is at most so many times the slowest.
+/// A value grows steadily where it does so in so many stretches, the fastest of which is at most so many times the
+/// slowest.
 const STEADY_LEAST: usize = 2;
 const STEADY_RATIO: f64 = 3.0;
 

@@ -173,7 +173,7 @@ pub enum LineVerdict {
     LockWord,
     /// Several read, nobody wrote.
     ReadMostly,
-    /// One process alone was seen to use it.
+    /// One thread alone, or threads that followed each other, used it, but for who looks now and then.
     Private,
 }
 
@@ -340,8 +340,8 @@ pub struct WatchCost {
     pub samples: u64,
     /// Tracepoint events written.
     pub events: u64,
-    /// Nanoseconds of the targets' time that these took: counts times what each costs on this machine, measured on a
-    /// child of the watcher's own.
+    /// Nanoseconds of the targets' time that these took: counts times what each costs on this machine, measured on
+    /// threads and processes of the watcher's own.
     pub stolen_ns: u64,
     /// The targets' time that was taken over the time they ran while they were watched: 0.01 is one part in a hundred.
     pub slowdown: Option<f64>,

@@ -1,8 +1,8 @@
 //! Following a loop from where a sample was taken: its registers are known there, and what each instruction makes of
 //! them is, for moves and sums, known too. So the operands of the instructions ahead have addresses.
 //!
-//! This is no emulator: what it does not know it forgets, both ways of a branch are gone, and memory is what it was when
-//! it was read. What comes out are candidates, which breakpoints have to prove.
+//! This is no emulator: what it does not know it forgets, both ways of a branch are gone, and memory is what it was
+//! when it was read. What comes out are candidates, which breakpoints have to prove.
 
 use super::Code;
 use super::access::{Operand, changes, is_high, is_immediate, operands, value};

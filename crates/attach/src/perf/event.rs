@@ -49,7 +49,8 @@ pub(crate) enum Source {
     Software(u64),
     /// A tracepoint by the number that tracefs has for it.
     Tracepoint(u64),
-    /// An instruction of a program or library, by its place in the file: a trap, or where it is a nop of five bytes a call.
+    /// An instruction of a program or library, by its place in the file: a trap, or where it is a nop of five bytes a
+    /// call.
     Instruction {
         /// The number of the kernel's `uprobe` unit.
         unit: u32,
@@ -87,7 +88,8 @@ pub(crate) struct Order {
     pub(crate) period: u64,
     /// What stands in each record.
     pub(crate) fields: Fields,
-    /// Which of the user's registers, as bits of the kernel's numbering, where [`Fields::REGISTERS`] is among the fields.
+    /// Which of the user's registers, as bits of the kernel's numbering, where [`Fields::REGISTERS`] is among the
+    /// fields.
     pub(crate) registers: u64,
     /// Whether threads and processes that it starts later are included.
     pub(crate) inherit: bool,
@@ -131,8 +133,8 @@ impl Event {
         let builder = attributes(order, end_on_exec, &path);
         let attributes = std::ptr::from_ref(builder.attrs());
         let group: libc::c_int = -1;
-        // SAFETY: `attributes` is the kernel's struct with its size in it, in `builder`, and `path`, which it may point to,
-        // ends in 0; both live until the call has returned. The kernel makes the descriptor for this call alone.
+        // SAFETY: `attributes` is the kernel's struct with its size in it, in `builder`, and `path`, which it may point
+        // to, ends in 0; both live until the call has returned. The kernel makes the descriptor for this call alone.
         let fd = unsafe {
             let fd = libc::syscall(libc::SYS_perf_event_open, attributes, thread, cpu, group, CLOSE_ON_EXEC);
             OwnedFd::from_raw_fd(Errno::result(fd)? as RawFd)
@@ -160,8 +162,8 @@ impl Event {
         unsafe { off(self.fd.as_raw_fd(), 0) }.map(drop)
     }
 
-    /// Switches it on for so many records, at least one; then the kernel switches it off by itself. Once: a breakpoint that
-    /// it has switched off does not come on again (Linux 6.18), and is opened anew.
+    /// Switches it on for so many records, at least one; then the kernel switches it off by itself. Once: a breakpoint
+    /// that it has switched off does not come on again (Linux 6.18), and is opened anew.
     pub(crate) fn refresh(&self, records: i32) -> Result<(), Errno> {
         // SAFETY: PERF_EVENT_IOC_REFRESH takes a number and no pointer; `self` owns the descriptor for the call.
         unsafe { refresh(self.fd.as_raw_fd(), records.max(1)) }.map(drop)
@@ -189,8 +191,8 @@ impl AsFd for Event {
     }
 }
 
-/// What the kernel is told; `path` is the file of [`Source::Instruction`], as a string that ends in 0, and must live as long
-/// as what is returned.
+/// What the kernel is told; `path` is the file of [`Source::Instruction`], as a string that ends in 0, and must live as
+/// long as what is returned.
 fn attributes(order: &Order, end_on_exec: bool, path: &str) -> Builder<'static> {
     let mut builder = Builder::new();
     builder.exclude_kernel(!order.kernel).exclude_hv(false).clockid(Clock::MONOTONIC).enabled(false);

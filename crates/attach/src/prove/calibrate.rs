@@ -1,5 +1,5 @@
-//! What watching costs a thread on this machine, found out on a thread of the watcher's own: that of a trap, of a sample,
-//! and of arming a breakpoint.
+//! What watching costs a thread on this machine, found out on a thread of the watcher's own: that of a trap, of a
+//! sample, and of arming a breakpoint.
 
 use crate::perf::{Access, Event, Fields, Order, Record, Ring, Source, Whom};
 use crate::sample;

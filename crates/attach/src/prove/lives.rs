@@ -1,5 +1,5 @@
-//! When threads were there. Two that were never there at once do not contend with each other: a pool that begins a thread
-//! for each task is, to a cache line, one user.
+//! When threads were there. Two that were never there at once do not contend with each other: a pool that begins a
+//! thread for each task is, to a cache line, one user.
 
 use std::collections::BTreeMap;
 use std::time::Instant;

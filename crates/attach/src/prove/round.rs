@@ -275,15 +275,16 @@ impl Member {
     }
 }
 
-/// Whether a thread is on a CPU or would like to be (state R of proc_pid_stat(5)); threads have such a file as processes do.
+/// Whether a thread is on a CPU or would like to be (state R of proc_pid_stat(5)); threads have such a file as
+/// processes do.
 fn wants_to_run(tid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{tid}/stat")).unwrap_or_default();
     // Its name comes before, in brackets, and may have brackets of its own.
     stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('R'))
 }
 
-/// Breakpoints that were closed may be free a moment later: a program that is being started has copies of this process's
-/// descriptors until it executes.
+/// Breakpoints that were closed may be free a moment later: a program that is being started has copies of this
+/// process's descriptors until it executes.
 fn patiently(open: impl Fn() -> Result<Event, Errno>) -> Result<Event, Errno> {
     for _ in 1..TRIES {
         match open() {

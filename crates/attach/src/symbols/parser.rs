@@ -25,8 +25,9 @@ const SECONDS_MAX: u64 = 5;
 /// Offsets that one request may ask for.
 const OFFSETS_MAX: usize = 100_000;
 
-/// The whole life of the parser's process: it gives up its privileges, reads offsets of code in the program that it finds
-/// as descriptor 3, and writes what they are called. For a process that [`super::SymbolParser`] started, and none else.
+/// The whole life of the parser's process: it gives up its privileges, reads offsets of code in the program that it
+/// finds as descriptor 3, and writes what they are called. For a process that [`super::SymbolParser`] started, and none
+/// else.
 pub fn serve() -> ExitCode {
     // A file that is not read harms nobody, one that is read by root may.
     if let Err(errno) = give_up() {

@@ -192,8 +192,8 @@ pub(crate) fn watched(targets: &Targets, milliseconds: u64) -> Touched {
     watch(targets, &options)
 }
 
-/// The same again and again, for longer each time, until it has seen what it is to see: a machine may be so busy that some
-/// hardly run. What it must not see it never may.
+/// The same again and again, for longer each time, until it has seen what it is to see: a machine may be so busy that
+/// some hardly run. What it must not see it never may.
 pub(crate) fn watched_until(
     targets: &Targets,
     is_seen: impl Fn(&Touched) -> bool,

@@ -1,4 +1,4 @@
-/* A program of 32 bits without a C library: maps the segment, which is its standard input, and counts in it for ever. The
+/* A program of 32 bits without a C library: maps the segment, which is its standard input, and counts in it. The
  * word is the fourth one of four bytes. */
 
 static long call(long number, long a, long b, long c, long d, long e, long f) {
