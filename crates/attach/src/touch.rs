@@ -41,6 +41,8 @@ pub struct TouchOptions<'a> {
     pub fields: Option<&'a Fields>,
     /// Whether to end now.
     pub stop: &'a dyn Fn() -> bool,
+    /// Told when there are samples enough and the proof begins, with the time that it may take.
+    pub proving: &'a dyn Fn(Duration),
 }
 
 /// What was seen of who touches what.
@@ -81,6 +83,7 @@ pub fn watch(targets: &Targets, options: &TouchOptions<'_>) -> Touched {
     let candidates = candidates(targets, &moments, &mut books, &mut notes);
     let limits = Limits { time: options.time.mul_f64(1.0 - SAMPLING), most_lost: MOST_LOST, hits: HITS };
     let small = whole(targets);
+    (options.proving)(limits.time);
     let setting = Setting { limits, costs, stop: options.stop, notes: &mut notes };
     let proof = prove(targets, &candidates, &small, &mut books, setting);
     if proof.left_out > 0 {
