@@ -142,7 +142,7 @@ mod tests {
         assert!(text.starts_with("On EPYC, Linux 6.18; watches of 2.5 s."), "{text}");
         let rows: Vec<&str> = text.lines().filter(|line| line.starts_with("| padded pair")).collect();
         assert_eq!(rows.len(), 3, "{text}");
-        assert!(rows[0].starts_with("| padded pair | **the whole watch** | 2.00 | 2."), "{text}");
+        assert!(rows[0].starts_with("| padded pair | **the whole watch** | 2.00 | 1.7 % (1.5 to 2.5) |"), "{text}");
         assert!(rows[1].starts_with("| padded pair | proof | 0.50 | 10"), "{text}");
         assert!(rows[2].contains("left alone, twice"), "{text}");
         assert!(text.contains("12 of 12 watches proved both writers") && text.contains("took 1.0 % of"), "{text}");
