@@ -7,7 +7,8 @@ use std::process::Command;
 
 /// The report; `None`, having said why, where this machine watches nobody.
 fn report(arguments: &[&str]) -> Option<(Value, Option<i32>)> {
-    let output = Command::new(env!("CARGO_BIN_EXE_bench")).arg("attach").args(arguments).arg("--json").output().unwrap();
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_bench")).arg("attach").args(arguments).arg("--json").output().unwrap();
     let (said, status) = (String::from_utf8_lossy(&output.stderr), output.status.code());
     if status == Some(4) || said.contains("it needs root, and x86-64") && !(is_root() && cfg!(target_arch = "x86_64")) {
         assert!(std::env::var_os("LAB_NO_SKIPS").is_none(), "{said}");
@@ -30,14 +31,20 @@ fn each_kind_of_target_has_a_price_for_each_step() {
     for kind in kinds {
         assert_eq!(kind["judged"].as_bool(), Some(text(kind, "kind") == "padded"));
         let seen = kind["saw_both"].as_u64().unwrap();
-        assert!((1..=2).contains(&seen) && kind["watches"] == 2 && kind["passes_per_second"].as_f64() > Some(0.0), "{kind}");
+        assert!(
+            (1..=2).contains(&seen) && kind["watches"] == 2 && kind["passes_per_second"].as_f64() > Some(0.0),
+            "{kind}"
+        );
         assert!(kind["traps"].as_f64() > Some(0.0) && kind["samples"].as_f64() > Some(0.0), "{kind}");
         let steps = kind["steps"].as_array().unwrap();
         let named: Vec<&str> = steps.iter().map(|step| text(step, "step")).collect();
         // A machine without tracefs sees no futex calls; that phase is over at once then.
         assert_eq!(named[..4], ["watch", "counting", "sampling", "proof"], "{kind}");
         for step in steps {
-            assert!(step["seconds"].as_f64() > Some(0.0) && step["ratio"].is_null(), "one quad has no interval: {step}");
+            assert!(
+                step["seconds"].as_f64() > Some(0.0) && step["ratio"].is_null(),
+                "one quad has no interval: {step}"
+            );
         }
         assert_eq!(text(kind, "verdict"), "unresolved");
     }

@@ -101,7 +101,10 @@ mod tests {
         };
         assert_eq!(report(Vec::new()).exit_status(), 0);
         let text = report(Vec::new()).markdown();
-        assert!(text.contains("50 watches of 2 s") && text.contains("0 false alarms") && text.contains("in 49"), "{text}");
+        assert!(
+            text.contains("50 watches of 2 s") && text.contains("0 false alarms") && text.contains("in 49"),
+            "{text}"
+        );
         let one = report(vec![Alarm { watch: 3, said: said(&told).concat() }]);
         assert!(one.exit_status() == 1 && one.markdown().contains("Watch 3: the line at 0x40"), "{}", one.markdown());
     }

@@ -9,10 +9,8 @@ use std::fmt::Write;
 pub(crate) const MARKS: Marks =
     Marks { begin: "<!-- attach: written by `bench -- attach --write` -->", end: "<!-- end of attach -->" };
 /// Where the count of false alarms stands.
-pub(crate) const ALARM_MARKS: Marks = Marks {
-    begin: "<!-- alarms: written by `bench -- attach --alarms --write` -->",
-    end: "<!-- end of alarms -->",
-};
+pub(crate) const ALARM_MARKS: Marks =
+    Marks { begin: "<!-- alarms: written by `bench -- attach --alarms --write` -->", end: "<!-- end of alarms -->" };
 
 impl Report {
     pub(crate) fn json(&self) -> String {
@@ -123,7 +121,8 @@ mod tests {
     use super::*;
 
     fn report() -> Report {
-        let kinds = [Kind::Padded, Kind::Convoy].map(|kind| judge::row(kind, &quads(6, 1.02, 0.01, true)).expect("seen"));
+        let kinds =
+            [Kind::Padded, Kind::Convoy].map(|kind| judge::row(kind, &quads(6, 1.02, 0.01, true)).expect("seen"));
         Report {
             schema_version: 1,
             benchmark: "attach",

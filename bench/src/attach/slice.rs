@@ -68,14 +68,8 @@ pub(super) fn watch(pair: &Pair, time: Duration, begins: &(dyn Fn(Phase) + Sync)
     let root = host::Root::system();
     let found = ::attach::find(&root, &Wanted::Segment(pair.name.clone()), &[])?;
     let parser = SymbolParser::this_program();
-    let options = WatchOptions {
-        time,
-        pids: &[],
-        penalty: &|_, _| None,
-        parser: Some(&parser),
-        fields: None,
-        uprobes: false,
-    };
+    let options =
+        WatchOptions { time, pids: &[], penalty: &|_, _| None, parser: Some(&parser), fields: None, uprobes: false };
     Ok(::attach::watch(&root, found, &options, &|news| {
         if let News::Phase(phase, _) = news {
             begins(phase);
@@ -156,11 +150,7 @@ mod tests {
     fn a_step_that_comes_twice_is_added_up_and_the_watch_is_the_whole() {
         let began = Instant::now();
         let at = |ms: u64, passes| Moment { at: began + Duration::from_millis(ms), passes, cpu_ns: ms * 2_000_000 };
-        let edges = [
-            (Step::Counting, at(100, 10)),
-            (Step::Sampling, at(300, 50)),
-            (Step::Counting, at(600, 90)),
-        ];
+        let edges = [(Step::Counting, at(100, 10)), (Step::Sampling, at(300, 50)), (Step::Counting, at(600, 90))];
         let slice = Slice { spans: spans(at(0, 0), &edges, at(1000, 200)), seen: None };
         let of = |step| slice.span(step).map(|span| ((span.seconds * 1e3).round(), span.passes));
         assert_eq!(of(Step::Watch), Some((1000.0, 200.0)));

@@ -72,7 +72,7 @@ impl Touched {
 }
 
 /// Watches the targets for a while. They go on as they are: a thread loses at most about one part in fifty of its time
-/// to the proof, and less than one in a hundred to samples; when this process ends, be it by a signal, the kernel takes
+/// to the proof, and about as much to samples while these are taken; when this process ends, be it by a signal, the kernel takes
 /// everything back. A target may end at any instant.
 pub fn watch(targets: &Targets, options: &TouchOptions<'_>) -> Touched {
     let mut notes = Notes::default();
@@ -132,8 +132,7 @@ fn cpu_ns(targets: &Targets) -> u64 {
 
 fn cost(moments: &Moments, proof: &Proof, costs: &Costs, before: u64, behind: u64) -> WatchCost {
     let samples = moments.list.len() as u64 + moments.lost;
-    let stolen =
-        proof.traps as f64 * costs.trap_ns + proof.armings as f64 * costs.arming_ns + samples as f64 * costs.sample_ns;
+    let stolen = proof.traps as f64 * costs.trap_ns + proof.arming_ns + samples as f64 * costs.sample_ns;
     let ran = behind.saturating_sub(before);
     let slowdown = (ran > 0).then(|| stolen / ran as f64);
     WatchCost { traps: proof.traps, samples, events: 0, stolen_ns: stolen as u64, slowdown }
