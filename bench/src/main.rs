@@ -3,6 +3,7 @@
 
 mod advice;
 mod arena;
+mod attach;
 mod c_locks;
 mod collect;
 mod contest;
@@ -63,9 +64,47 @@ enum Command {
     /// What `coordinator advise` says of the published cases against what was done there. Needs a built `coordinator`. Exit
     /// status: 0 no advice is worse than the published change or slower than what was there, 1 some is, or something failed.
     Advice(AdviceArguments),
+    /// What `coordinator attach` costs those that it watches: pairs of C programs watched and left alone in turn. Needs root.
+    /// Exit status: 0 padded targets lose less than one part in twenty, 1 they lose more, or something failed, 3 noise hid
+    /// it, 4 this host has fewer than two CPUs. With --alarms: 0 there was none, 1 there was one, or something failed.
+    Attach(AttachArguments),
     /// How fast the model is, and whether its memory grows with what is simulated, against its bars. Exit status: 0 all
     /// kept, 1 one missed, or something failed.
     Model(ModelArguments),
+}
+
+/// What `attach` can be told.
+#[derive(clap::Args)]
+struct AttachArguments {
+    /// Print one JSON object in place of the table.
+    #[arg(long)]
+    json: bool,
+    /// Only these targets.
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<attach::Kind>,
+    /// How long a watch takes, and a slice without one.
+    #[arg(long = "for", value_name = "SECONDS", default_value_t = 2.0, value_parser = watching_seconds)]
+    seconds: f64,
+    /// Quads of each comparison: two watches and two times left alone, and four times left alone beside them. Fewer than
+    /// six have no interval.
+    #[arg(long, default_value_t = 12, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    quads: u32,
+    /// Seed of their order.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Watch a padded pair so often instead, and count what is said to be shared.
+    #[arg(long, value_name = "WATCHES", value_parser = clap::value_parser!(u32).range(1..=10_000),
+          conflicts_with_all = ["only", "quads", "seed"])]
+    alarms: Option<u32>,
+    /// Put the table between the marks of this file.
+    #[arg(long, value_name = "FILE")]
+    write: Option<PathBuf>,
+}
+
+/// As `coordinator attach --for` bounds it.
+fn watching_seconds(text: &str) -> Result<f64, String> {
+    let seconds = text.parse().ok().filter(|seconds| (1.0..=3600.0).contains(seconds));
+    seconds.ok_or_else(|| "expected seconds, from 1 to 3600".to_owned())
 }
 
 /// What `model` can be told.
@@ -226,6 +265,9 @@ struct LocksArguments {
 const LOCK_SETTINGS: [Setting; 4] = [Setting::Free, Setting::FreeReaders, Setting::Contended, Setting::TriesFirst];
 
 fn main() -> ExitCode {
+    if std::env::args_os().nth(1).is_some_and(|first| first == ::attach::symbols::ARGUMENT) {
+        return ::attach::symbols::serve(); // a watch of `bench -- attach` started this process
+    }
     let outcome = match Arguments::parse().command {
         Command::Loops(told) => fight(Contest::Loops, &steps(&told.only, told.padded_only), &told.contest),
         Command::Counting(told) => fight(Contest::Counting, &steps(&told.only, told.padded_only), &told.contest),
@@ -235,6 +277,7 @@ fn main() -> ExitCode {
         Command::Predictions(told) => return predict(&told),
         Command::Grading(told) => return grade(&told),
         Command::Advice(told) => return ask(&told),
+        Command::Attach(told) => return watch(&told),
         Command::Model(told) => return time_model(&told),
     };
     outcome.unwrap_or_else(|error| {
@@ -321,6 +364,27 @@ fn ask(told: &AdviceArguments) -> ExitCode {
         told.write.iter().try_for_each(|file| advice::MARKS.replace(file, &report.markdown()))?;
         Ok((if told.json { report.json() } else { report.markdown() }, report.exit_status()))
     }))
+}
+
+fn watch(told: &AttachArguments) -> ExitCode {
+    let outcome = watched(told);
+    if let Err(attach::AttachError::Cpus(error @ DuelError::TooFewCpus(_))) = &outcome {
+        eprintln!("bench: {error}");
+        return ExitCode::from(4);
+    }
+    end(outcome)
+}
+
+fn watched(told: &AttachArguments) -> Result<(String, u8), attach::AttachError> {
+    let time = Duration::from_secs_f64(told.seconds);
+    if let Some(watches) = told.alarms {
+        let report = attach::alarms(watches, time)?;
+        told.write.iter().try_for_each(|file| attach::ALARM_MARKS.replace(file, &report.markdown()))?;
+        return Ok((if told.json { report.json() } else { report.markdown() }, report.exit_status()));
+    }
+    let report = attach::measure(&attach::Request { only: &told.only, time, quads: told.quads, seed: told.seed })?;
+    told.write.iter().try_for_each(|file| attach::MARKS.replace(file, &report.markdown()))?;
+    Ok((if told.json { report.json() } else { report.markdown() }, report.exit_status()))
 }
 
 fn time_model(told: &ModelArguments) -> ExitCode {

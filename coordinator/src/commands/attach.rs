@@ -153,7 +153,8 @@ fn told(news: News<'_>) -> String {
 fn doing(phase: Phase) -> &'static str {
     match phase {
         Phase::Baseline => "counting, undisturbed",
-        Phase::Touch => "who touches what",
+        Phase::Touch => "who touches what, by samples",
+        Phase::Proof => "who touches what, by breakpoints",
         Phase::Waits => "who waits for whom",
         Phase::Probe => "counting every acquisition",
         Phase::After => "counting, undisturbed again",

@@ -50,8 +50,10 @@ pub enum News<'a> {
 pub enum Phase {
     /// Counting alone, before anything costs.
     Baseline,
-    /// Finding out who touches what.
+    /// Finding out who touches what: samples first.
     Touch,
+    /// Proving it by breakpoints.
+    Proof,
     /// Watching who waits for whom.
     Waits,
     /// Counting every acquisition, where that was asked for.

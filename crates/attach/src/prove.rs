@@ -71,8 +71,8 @@ pub(crate) struct Proof {
     pub(crate) stand_ins: BTreeMap<(u32, u32), u32>,
     /// Traps taken.
     pub(crate) traps: u64,
-    /// Breakpoints armed on threads that ran.
-    pub(crate) armings: u64,
+    /// What arming took of the threads' time, nanoseconds.
+    pub(crate) arming_ns: f64,
     /// Lines that speak for themselves in samples and were not watched for want of time.
     pub(crate) left_out: u64,
 }
@@ -225,11 +225,11 @@ impl<'a> Prover<'a> {
                 self.books.enter(target, hit, self.candidates, &mut self.proof.touches);
             }
         }
-        for stint in seen.stints.iter().filter(|stint| stint.ran) {
-            self.pace.spend(stint.tid, self.setting.costs.arming_ns);
+        for (tid, taken_ns) in arming_took(&seen, self.setting.costs.arming_ns) {
+            self.pace.spend(tid, taken_ns);
+            self.proof.arming_ns += taken_ns;
         }
         self.proof.traps += seen.hits.len() as u64;
-        self.proof.armings += seen.stints.iter().filter(|stint| stint.ran).count() as u64;
         self.proof.stints.extend(seen.stints);
     }
 
@@ -273,5 +273,40 @@ impl<'a> Prover<'a> {
             self.gone.extend(gone);
             self.checked = Instant::now();
         }
+    }
+}
+
+/// What arming took of each thread: of one that slept nothing, and of none more than it ran.
+fn arming_took(seen: &round::Seen, arming_ns: f64) -> BTreeMap<u32, f64> {
+    let mut taken: BTreeMap<u32, f64> = BTreeMap::new();
+    for stint in &seen.stints {
+        *taken.entry(stint.tid).or_default() += arming_ns;
+    }
+    for (tid, taken_ns) in &mut taken {
+        *taken_ns = taken_ns.min(seen.ran_ns.get(tid).copied().unwrap_or(0) as f64);
+    }
+    taken
+}
+
+#[cfg(test)]
+mod tests {
+    use super::round::{Seen, Stint};
+    use super::*;
+
+    #[test]
+    fn arming_takes_no_more_of_a_thread_than_it_ran() {
+        let stint = |tid| Stint {
+            pid: 1,
+            tid,
+            offset: 0,
+            access: Access::Write,
+            hits: 0,
+            accesses: 0,
+            time_ns: 1e6,
+        };
+        let stints = [1, 1, 2, 2, 3, 3, 4].map(stint).to_vec();
+        let seen = Seen { stints, ran_ns: [(1, 4_000_000), (2, 30_000), (3, 0)].into(), ..Seen::default() };
+        let taken = [(1, 40_000.0), (2, 30_000.0), (3, 0.0), (4, 0.0)];
+        assert_eq!(arming_took(&seen, 20_000.0), taken.into());
     }
 }

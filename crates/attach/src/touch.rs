@@ -41,6 +41,8 @@ pub struct TouchOptions<'a> {
     pub fields: Option<&'a Fields>,
     /// Whether to end now.
     pub stop: &'a dyn Fn() -> bool,
+    /// Told when there are samples enough and the proof begins, with the time that it may take.
+    pub proving: &'a dyn Fn(Duration),
 }
 
 /// What was seen of who touches what.
@@ -70,7 +72,7 @@ impl Touched {
 }
 
 /// Watches the targets for a while. They go on as they are: a thread loses at most about one part in fifty of its time
-/// to the proof, and less than one in a hundred to samples; when this process ends, be it by a signal, the kernel takes
+/// to the proof, and about as much to samples while these are taken; when this process ends, be it by a signal, the kernel takes
 /// everything back. A target may end at any instant.
 pub fn watch(targets: &Targets, options: &TouchOptions<'_>) -> Touched {
     let mut notes = Notes::default();
@@ -81,6 +83,7 @@ pub fn watch(targets: &Targets, options: &TouchOptions<'_>) -> Touched {
     let candidates = candidates(targets, &moments, &mut books, &mut notes);
     let limits = Limits { time: options.time.mul_f64(1.0 - SAMPLING), most_lost: MOST_LOST, hits: HITS };
     let small = whole(targets);
+    (options.proving)(limits.time);
     let setting = Setting { limits, costs, stop: options.stop, notes: &mut notes };
     let proof = prove(targets, &candidates, &small, &mut books, setting);
     if proof.left_out > 0 {
@@ -129,8 +132,7 @@ fn cpu_ns(targets: &Targets) -> u64 {
 
 fn cost(moments: &Moments, proof: &Proof, costs: &Costs, before: u64, behind: u64) -> WatchCost {
     let samples = moments.list.len() as u64 + moments.lost;
-    let stolen =
-        proof.traps as f64 * costs.trap_ns + proof.armings as f64 * costs.arming_ns + samples as f64 * costs.sample_ns;
+    let stolen = proof.traps as f64 * costs.trap_ns + proof.arming_ns + samples as f64 * costs.sample_ns;
     let ran = behind.saturating_sub(before);
     let slowdown = (ran > 0).then(|| stolen / ran as f64);
     WatchCost { traps: proof.traps, samples, events: 0, stolen_ns: stolen as u64, slowdown }

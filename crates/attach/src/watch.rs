@@ -177,7 +177,8 @@ impl Steps<'_> {
         }
         let WatchOptions { penalty, parser, fields, .. } = *self.options;
         let stop = || self.lookout.is_deserted();
-        touch::watch(&targets, &TouchOptions { time, penalty, parser, fields, stop: &stop })
+        let proving = |time| (self.tell)(News::Phase(Phase::Proof, time));
+        touch::watch(&targets, &TouchOptions { time, penalty, parser, fields, stop: &stop, proving: &proving })
     }
 
     fn probe(&self) -> Probed {

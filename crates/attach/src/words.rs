@@ -204,7 +204,7 @@ pub(crate) mod tests {
     }
 
     fn stint(pid: u32, offset: u64, accesses: u32, time_ns: f64) -> Stint {
-        Stint { pid, tid: pid, offset, access: Access::ReadWrite, hits: accesses + 1, accesses, time_ns, ran: true }
+        Stint { pid, tid: pid, offset, access: Access::ReadWrite, hits: accesses + 1, accesses, time_ns }
     }
 
     fn look(at_ns: u64, value: u64) -> Look {

@@ -4,26 +4,30 @@
 use crate::perf::{Access, Event, Fields, Order, Record, Ring, Source, Whom};
 use crate::sample;
 use nix::errno::Errno;
-use nix::time::ClockId;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Traps of which the median time counts.
 const TRAPS: i32 = 120;
-/// Longest time for them: they take two milliseconds where the thread runs.
-const TRAPS_TIME: Duration = Duration::from_millis(60);
-/// How long the thread is looked at undisturbed, and then sampled, each time.
-const STRETCH: Duration = Duration::from_millis(2);
-/// Times, of which the median counts: on a busy machine a thread does not always run as fast.
-const TIMES: usize = 5;
+/// Samples of which the median time counts, at the least, and how long is waited for them: they take some milliseconds where
+/// the thread runs.
+const SAMPLES: u64 = 60;
+/// Longest time for traps, for samples, and for armings.
+const TIME_MAX: Duration = Duration::from_millis(60);
 /// Between samples then, nanoseconds of its time.
 const DENSE_PERIOD_NS: u64 = 40_000;
-/// Breakpoints armed on it that nothing hits, each time.
-const ARMINGS: u32 = 20;
+/// Breakpoints armed on it that nothing hits.
+const ARMINGS: u64 = 80;
+/// Behind each: what it did to the thread is over by then.
+const SETTLES: Duration = Duration::from_micros(50);
+/// A pass takes some 50 ns. What takes longer than this was taken from the thread.
+const GAP_NS: u64 = 1_000;
+/// Of fewer there is no median that a stop of the thread's for other reasons could not be.
+const ENOUGH: usize = 12;
 /// What the same things took on a virtual machine with Zen 5 processors: where the thread hardly ran, these are taken.
-const TRAP_NS: f64 = 14_000.0;
-const SAMPLE_NS: f64 = 4_000.0;
-const ARMING_NS: f64 = 20_000.0;
+const TRAP_NS: f64 = 10_000.0;
+const SAMPLE_NS: f64 = 14_000.0;
+const ARMING_NS: f64 = 28_000.0;
 
 /// What the watched lose, nanoseconds of their time each.
 #[derive(Copy, Clone, Debug, PartialEq)]
@@ -36,15 +40,23 @@ pub(crate) struct Costs {
     pub(crate) arming_ns: f64,
 }
 
-/// Tries it out, in some 30 ms. What cannot be tried, as without permission, is put at what it took elsewhere.
+/// Tries it out, in some 20 ms. What cannot be tried, as without permission, is put at what it took elsewhere.
+///
+/// The thread itself notes for how long it was stopped, each time, and medians count: on a busy machine it is stopped for
+/// other reasons too, for much longer and much less often.
 pub(crate) fn calibrate() -> Costs {
-    let rest = Costs { trap_ns: TRAP_NS, sample_ns: SAMPLE_NS, arming_ns: ARMING_NS };
     let shared = Shared::default();
     std::thread::scope(|scope| {
-        scope.spawn(|| shared.count());
-        let costs = shared.measure(rest);
+        let counting = scope.spawn(|| shared.count());
+        let trap = shared.trial();
         shared.stop.store(true, Ordering::Relaxed);
-        costs
+        let stops = counting.join().unwrap_or_default();
+        Costs {
+            // A pass takes some nanoseconds beside the microseconds of a trap.
+            trap_ns: trap.unwrap_or(TRAP_NS),
+            sample_ns: median(of_samples(&stops)).unwrap_or(SAMPLE_NS),
+            arming_ns: median(of_armings(&stops)).unwrap_or(ARMING_NS),
+        }
     })
 }
 
@@ -54,6 +66,8 @@ struct Shared {
     passes: Line<AtomicU64>,
     idle: Line<AtomicU64>,
     tid: Line<AtomicU64>,
+    /// What is done to the thread: nothing at 0, samples at [`SAMPLING`], an arming at each number behind it.
+    round: Line<AtomicU64>,
     stop: AtomicBool,
 }
 
@@ -61,54 +75,46 @@ struct Shared {
 #[derive(Default)]
 struct Line<T>(T);
 
+const SAMPLING: u64 = 1;
+
+/// A round that the counting thread came to: each time that it was stopped in it, nanoseconds.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Stops {
+    round: u64,
+    /// Whether it ran from one round into the next, without a stop in between that could be of both.
+    whole: bool,
+    ns: Vec<u64>,
+}
+
 impl Shared {
-    fn count(&self) {
-        self.tid.0.store(nix::unistd::gettid().as_raw() as u64, Ordering::Release); // pairs with the load in `measure`
+    /// Counts, and notes when it could not.
+    fn count(&self) -> Vec<Stops> {
+        let mut stops = vec![Stops { whole: true, ..Stops::default() }];
+        let mut last = Instant::now();
+        self.tid.0.store(nix::unistd::gettid().as_raw() as u64, Ordering::Release); // pairs with the load in `trial`
         while !self.stop.load(Ordering::Relaxed) {
             self.passes.0.fetch_add(1, Ordering::Relaxed);
+            let round = self.round.0.load(Ordering::Relaxed);
+            let now = Instant::now();
+            let gap = (now - last).as_nanos() as u64;
+            last = now;
+            note(&mut stops, round, gap);
         }
+        stops
     }
 
-    fn measure(&self, rest: Costs) -> Costs {
+    /// What a trap takes; samples and armings the thread notes.
+    fn trial(&self) -> Option<f64> {
         let tid = loop {
             match self.tid.0.load(Ordering::Acquire) {
                 0 => std::thread::sleep(Duration::from_micros(100)),
                 tid => break tid as u32,
             }
         };
-        let (mut samples, mut armings) = (Vec::new(), Vec::new());
-        for _ in 0..TIMES {
-            let Some(pass_ns) = self.pass_ns(tid, || std::thread::sleep(STRETCH)) else { continue };
-            samples.extend(self.sampling(tid, pass_ns));
-            armings.extend(self.arming(tid, pass_ns));
-        }
-        Costs {
-            // A pass takes some nanoseconds beside the microseconds of a trap.
-            trap_ns: self.trap(tid).ok().flatten().unwrap_or(rest.trap_ns),
-            sample_ns: median(samples).unwrap_or(rest.sample_ns),
-            arming_ns: median(armings).unwrap_or(rest.arming_ns),
-        }
-    }
-
-    /// The thread's CPU time over its passes meanwhile.
-    fn pass_ns(&self, tid: u32, during: impl FnOnce()) -> Option<f64> {
-        let (passes, time) = self.during(tid, during)?;
-        (passes > 0.0).then(|| time / passes)
-    }
-
-    fn during(&self, tid: u32, during: impl FnOnce()) -> Option<(f64, f64)> {
-        let (time, passes) = (cpu_ns(tid)?, self.passes.0.load(Ordering::Relaxed));
-        during();
-        let (time, passes) = (cpu_ns(tid)? - time, self.passes.0.load(Ordering::Relaxed) - passes);
-        Some((passes as f64, time as f64))
-    }
-
-    /// Time that the passes do not account for, over `count` of what took it.
-    fn lost(&self, tid: u32, pass_ns: f64, during: impl FnOnce() -> Option<f64>) -> Option<f64> {
-        let mut count = None;
-        let (passes, time) = self.during(tid, || count = during())?;
-        let count = count.filter(|count| *count >= 1.0)?;
-        Some(((time - passes * pass_ns) / count).max(0.0))
+        let _ = self.sample(tid);
+        let _ = self.arm(tid);
+        self.round.0.store(0, Ordering::Relaxed);
+        self.trap(tid).ok().flatten()
     }
 
     /// The median time from one trap to the next.
@@ -119,7 +125,7 @@ impl Shared {
         let mut ring = Ring::map(&event, 4, fields, 0)?;
         event.refresh(TRAPS)?;
         let since = Instant::now();
-        while event.count()? < TRAPS as u64 && since.elapsed() < TRAPS_TIME {
+        while event.count()? < TRAPS as u64 && since.elapsed() < TIME_MAX {
             std::thread::sleep(Duration::from_micros(500));
         }
         let mut times = Vec::new();
@@ -128,40 +134,65 @@ impl Shared {
                 times.push(sample.time_ns);
             }
         });
-        let mut gaps: Vec<u64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
-        gaps.sort_unstable();
-        Ok(gaps.get(gaps.len() / 2).map(|gap| *gap as f64))
+        Ok(median(times.windows(2).map(|pair| pair[1] - pair[0]).collect()))
     }
 
-    fn sampling(&self, tid: u32, pass_ns: f64) -> Option<f64> {
+    fn sample(&self, tid: u32) -> Result<(), Errno> {
         let order = sample::order(DENSE_PERIOD_NS);
-        let event = Event::open(&order, Whom::Thread(tid)).ok()?;
-        let mut ring = Ring::map(&event, 16, order.fields, order.registers).ok()?;
-        self.lost(tid, pass_ns, || {
-            event.enable().ok()?;
-            std::thread::sleep(STRETCH);
-            event.disable().ok()?;
-            let mut count = 0.0;
-            ring.drain(|_| count += 1.0);
-            Some(count)
-        })
+        let event = Event::open(&order, Whom::Thread(tid))?;
+        let mut ring = Ring::map(&event, 16, order.fields, order.registers)?;
+        self.round.0.store(SAMPLING, Ordering::Relaxed);
+        event.enable()?;
+        let since = Instant::now();
+        let mut count = 0;
+        while count < SAMPLES && since.elapsed() < TIME_MAX {
+            std::thread::sleep(Duration::from_micros(500));
+            ring.drain(|_| count += 1);
+        }
+        event.disable()
     }
 
-    fn arming(&self, tid: u32, pass_ns: f64) -> Option<f64> {
+    fn arm(&self, tid: u32) -> Result<(), Errno> {
         let order = breakpoint(std::ptr::from_ref(&self.idle.0) as u64, Fields::IDENTIFIER);
-        self.lost(tid, pass_ns, || {
-            for _ in 0..ARMINGS {
-                let event = Event::open(&order, Whom::Thread(tid)).ok()?;
-                event.refresh(1).ok()?;
-            }
-            Some(f64::from(ARMINGS))
-        })
+        let since = Instant::now();
+        for nth in (1..=ARMINGS).take_while(|_| since.elapsed() < TIME_MAX) {
+            self.round.0.store(SAMPLING + nth, Ordering::Relaxed);
+            let event = Event::open(&order, Whom::Thread(tid))?;
+            event.refresh(1)?;
+            drop(event); // takes of the thread's time, too
+            std::thread::sleep(SETTLES);
+        }
+        Ok(())
     }
 }
 
-fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied()
+/// Enters a pass: how long it took, and the round that it met.
+fn note(stops: &mut Vec<Stops>, round: u64, gap: u64) {
+    let stopped = gap > GAP_NS;
+    match stops.last_mut() {
+        Some(now) if now.round == round => now.ns.extend(stopped.then_some(gap)),
+        _ => stops.push(Stops { round, whole: !stopped, ns: Vec::new() }),
+    }
+}
+
+/// Each stop while it was sampled: hardly any is anything else's.
+fn of_samples(stops: &[Stops]) -> Vec<u64> {
+    stops.iter().filter(|one| one.round == SAMPLING).flat_map(|one| one.ns.clone()).collect()
+}
+
+/// What each arming took, of those that the thread ran into and out of.
+fn of_armings(stops: &[Stops]) -> Vec<u64> {
+    let whole = |pair: &&[Stops]| {
+        let [this, next] = pair else { return false };
+        this.round > SAMPLING && this.whole && next.whole && !this.ns.is_empty()
+    };
+    stops.windows(2).filter(whole).map(|pair| pair[0].ns.iter().sum()).collect()
+}
+
+/// `None` of too few.
+fn median(mut values: Vec<u64>) -> Option<f64> {
+    values.sort_unstable();
+    (values.len() >= ENOUGH).then(|| values[values.len() / 2] as f64)
 }
 
 fn breakpoint(address: u64, fields: Fields) -> Order {
@@ -169,23 +200,43 @@ fn breakpoint(address: u64, fields: Fields) -> Order {
     Order { source, period: 1, fields, registers: 0, inherit: false, kernel: false }
 }
 
-/// CPU time of a thread of this process.
-///
-/// # References
-/// `include/linux/posix-timers_types.h`: MAKE_THREAD_CPUCLOCK with CPUCLOCK_SCHED. Another number is another clock.
-fn cpu_ns(tid: u32) -> Option<u64> {
-    let time = ClockId::from_raw(((!(tid as i32)) << 3) | 6).now().ok()?;
-    Some(u64::try_from(time.tv_sec()).ok()? * 1_000_000_000 + u64::try_from(time.tv_nsec()).ok()?)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::calibrate;
+    use super::*;
 
     #[test]
     fn each_cost_is_some_time_and_less_than_a_millisecond() {
         let costs = calibrate();
-        assert!(costs.trap_ns > 100.0 && costs.trap_ns < 1e6, "{costs:?}");
-        assert!(costs.sample_ns >= 0.0 && costs.arming_ns >= 0.0, "{costs:?}");
+        for cost in [costs.trap_ns, costs.sample_ns, costs.arming_ns] {
+            assert!(cost > 100.0 && cost < 1e6, "{costs:?}");
+        }
+    }
+
+    /// A machine with other work stops the thread for milliseconds, which are no sample's and no arming's.
+    #[test]
+    fn stops_for_other_reasons_do_not_show() {
+        let mut stops = vec![Stops { whole: true, ..Stops::default() }];
+        for nth in 0..40 {
+            note(&mut stops, SAMPLING, if nth % 5 == 4 { 3_000_000 } else { 4_000 });
+            note(&mut stops, SAMPLING, 60);
+        }
+        for nth in 1..=40 {
+            // Here it came late, and what it lost is in no round.
+            note(&mut stops, SAMPLING + nth, if nth % 4 == 0 { 5_000_000 } else { 60 });
+            note(&mut stops, SAMPLING + nth, 12_000);
+            note(&mut stops, SAMPLING + nth, if nth % 7 == 0 { 2_000_000 } else { 3_000 });
+        }
+        note(&mut stops, 0, 60);
+        assert_eq!(median(of_samples(&stops)), Some(4_000.0));
+        let armings = of_armings(&stops);
+        assert_eq!((armings.len(), median(armings)), (20, Some(15_000.0)));
+    }
+
+    #[test]
+    fn a_thread_that_hardly_ran_tells_nothing() {
+        assert_eq!(median(vec![5_000_000; ENOUGH - 1]), None);
+        assert!(of_armings(&[]).is_empty());
+        let slept = [Stops { round: 2, whole: true, ns: vec![] }, Stops { round: 3, whole: true, ns: vec![] }];
+        assert!(of_armings(&slept).is_empty(), "no stop, no arming");
     }
 }

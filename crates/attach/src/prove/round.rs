@@ -65,8 +65,6 @@ pub(crate) struct Stint {
     pub(crate) accesses: u32,
     /// The time they took, without that of the traps.
     pub(crate) time_ns: f64,
-    /// Whether the thread ran meanwhile: arming one that sleeps takes none of its time.
-    pub(crate) ran: bool,
 }
 
 /// What a round saw.
@@ -74,6 +72,8 @@ pub(crate) struct Stint {
 pub(super) struct Seen {
     pub(super) hits: Vec<Hit>,
     pub(super) stints: Vec<Stint>,
+    /// By thread, nanoseconds of its CPU time while all was armed.
+    pub(super) ran_ns: BTreeMap<u32, u64>,
 }
 
 /// The threads that can be watched.
@@ -171,7 +171,7 @@ impl Crew {
             }
         }
         let ended = Instant::now();
-        let ran: BTreeSet<u32> = self.members.iter().filter_map(|(tid, one)| one.has_run().then_some(*tid)).collect();
+        let ran_ns = self.members.iter().map(|(tid, one)| (*tid, one.has_run_ns())).collect();
         let times: Vec<(u32, u64)> = taken.iter().flatten().map(|hit| (hit.tid, hit.time_ns)).collect();
         let traps_in = |tid, after, until| {
             times.iter().filter(|(of, at)| *of == tid && (after + 1..=until).contains(at)).count() as f64
@@ -189,10 +189,10 @@ impl Crew {
             };
             let Point { pid, offset, access, .. } = one.point;
             let (hits, accesses) = (hits_of.len() as u32, accesses as u32);
-            Stint { pid, tid: one.tid, offset, access, hits, accesses, time_ns, ran: ran.contains(&one.tid) }
+            Stint { pid, tid: one.tid, offset, access, hits, accesses, time_ns }
         });
         let stints = stints.collect();
-        Seen { stints, hits: taken.into_iter().flatten().collect() }
+        Seen { stints, hits: taken.into_iter().flatten().collect(), ran_ns }
     }
 
     /// Whether a thread of those wants to run and hardly could.
@@ -263,8 +263,8 @@ impl Member {
     }
 
     /// Since all was armed.
-    fn has_run(&self) -> bool {
-        self.owner.count().is_ok_and(|ran_ns| ran_ns > self.ran_ns)
+    fn has_run_ns(&self) -> u64 {
+        self.owner.count().unwrap_or(0).saturating_sub(self.ran_ns)
     }
 
     fn arm(&self, tid: u32, point: Point, hits: i32) -> Result<Event, Errno> {

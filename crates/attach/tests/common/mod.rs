@@ -188,6 +188,7 @@ pub(crate) fn watched(targets: &Targets, milliseconds: u64) -> Touched {
         parser: Some(&parser),
         fields: None,
         stop: &|| false,
+        proving: &|_| (),
     };
     watch(targets, &options)
 }
