@@ -17,9 +17,7 @@ pub(super) fn write(page: &mut Page, seen: &Attach) {
     page.heading("What each did, a second, before the watch looked closely, while it did, and after");
     let events = events(seen);
     let mut columns = vec![Column::words("process"), Column::words("phase"), Column::figures("CPU, %", "CPU\n%")];
-    columns.extend(
-        events.iter().map(|event| Column::figures(in_words(event), head(&in_words(event), "/s"))),
-    );
+    columns.extend(events.iter().map(|event| Column::figures(in_words(event), head(&in_words(event), "/s"))));
     let rows = seen.processes.iter().filter(|one| one.counted_ns > 0).flat_map(|one| rows(one, &events)).collect();
     page.grid_in_bands(Grid { columns, rows }, 2, &Notes::default());
     uncounted(page, seen);
