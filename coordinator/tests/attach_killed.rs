@@ -1,5 +1,5 @@
-//! A watch that is killed (SIGKILL) leaves nothing in the programs that it watched: no breakpoint, no probe, no count that is
-//! other than it would have been.
+//! A watch that is killed (SIGKILL) leaves nothing in the programs that it watched: no breakpoint, no probe, no count that
+//! is other than it would have been.
 
 mod common;
 mod foreign;

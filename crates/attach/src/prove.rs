@@ -295,15 +295,7 @@ mod tests {
 
     #[test]
     fn arming_takes_no_more_of_a_thread_than_it_ran() {
-        let stint = |tid| Stint {
-            pid: 1,
-            tid,
-            offset: 0,
-            access: Access::Write,
-            hits: 0,
-            accesses: 0,
-            time_ns: 1e6,
-        };
+        let stint = |tid| Stint { pid: 1, tid, offset: 0, access: Access::Write, hits: 0, accesses: 0, time_ns: 1e6 };
         let stints = [1, 1, 2, 2, 3, 3, 4].map(stint).to_vec();
         let seen = Seen { stints, ran_ns: [(1, 4_000_000), (2, 30_000), (3, 0)].into(), ..Seen::default() };
         let taken = [(1, 40_000.0), (2, 30_000.0), (3, 0.0), (4, 0.0)];
