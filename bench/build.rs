@@ -1,5 +1,5 @@
-//! Compiles the C side of the comparisons at -O2, whatever the profile: it is the yardstick. `c/target.c` is a program of its
-//! own, for `attach` to watch.
+//! Compiles the C side of the comparisons at -O2, whatever the profile: it is the yardstick. `c/target.c` is a program
+//! of its own, for `attach` to watch.
 
 use std::path::PathBuf;
 

@@ -55,7 +55,8 @@ __attribute__((noinline)) static uint64_t count(volatile uint64_t *word)
     return passes;
 }
 
-__attribute__((noinline)) static uint64_t convoy(pthread_mutex_t *mutex, volatile uint64_t *guarded, volatile uint64_t *own)
+__attribute__((noinline)) static uint64_t
+convoy(pthread_mutex_t *mutex, volatile uint64_t *guarded, volatile uint64_t *own)
 {
     uint64_t passes = 0;
     for (; !stop; passes++) {
@@ -103,7 +104,8 @@ int main(int argc, char **argv)
     fflush(stdout);
     uint64_t passes;
     if (convoys)
-        passes = convoy((pthread_mutex_t *)segment, (uint64_t *)(segment + PAIR), (uint64_t *)(segment + OWN + number * PAIR));
+        passes = convoy((pthread_mutex_t *)segment, (uint64_t *)(segment + PAIR),
+                        (uint64_t *)(segment + OWN + number * PAIR));
     else
         passes = count((uint64_t *)(segment + number * (padded ? PAIR : 8)));
     printf("%llu\n", (unsigned long long)passes);

@@ -1,5 +1,5 @@
-//! What `coordinator attach` costs those that it watches: pairs of C programs (`c/target.c`) watched and left alone in turn.
-//! `bench/README.md` has the method.
+//! What `coordinator attach` costs those that it watches: pairs of C programs (`c/target.c`), watched and left alone in
+//! turn. `bench/README.md` has the method.
 
 mod alarms;
 mod judge;
@@ -74,13 +74,17 @@ pub(crate) enum AttachError {
     NoTarget { program: &'static str, error: io::Error },
     #[error("a target ended early ({0}): its message stands above")]
     Ended(std::process::ExitStatus),
-    #[error("{}: process {process} went round {passes} times and its word says {found}: the watch changed what it does", .kind.name())]
+    #[error(
+        "{}: process {process} went round {passes} times and its word says {found}: the watch changed what it does",
+        .kind.name()
+    )]
     Changed { kind: Kind, process: usize, passes: u64, found: u64 },
     #[error("the watch finds no segment: {0}")]
     NotFound(#[from] ::attach::FindError),
     #[error(
-        "no watch of the {} targets saw what they do, so what it costs says nothing; it needs root, and x86-64. The last one \
-         said: {said}", .kind.name()
+        "no watch of the {} targets saw what they do, so what it costs says nothing; it needs root, and x86-64. The last \
+         one said: {said}",
+        .kind.name()
     )]
     Blind { kind: Kind, said: String },
     #[error(transparent)]

@@ -64,9 +64,10 @@ enum Command {
     /// What `coordinator advise` says of the published cases against what was done there. Needs a built `coordinator`. Exit
     /// status: 0 no advice is worse than the published change or slower than what was there, 1 some is, or something failed.
     Advice(AdviceArguments),
-    /// What `coordinator attach` costs those that it watches: pairs of C programs watched and left alone in turn. Needs root.
-    /// Exit status: 0 padded targets lose less than one part in twenty, 1 they lose more, or something failed, 3 noise hid
-    /// it, 4 this host has fewer than two CPUs. With --alarms: 0 there was none, 1 there was one, or something failed.
+    /// What `coordinator attach` costs those that it watches: pairs of C programs watched and left alone in turn. Needs
+    /// root. Exit status: 0 padded targets lose less than one part in twenty, 1 they lose more, or something failed, 3
+    /// noise hid it, 4 this host has fewer than two CPUs. With --alarms: 0 there was none, 1 there was one, or something
+    /// failed.
     Attach(AttachArguments),
     /// How fast the model is, and whether its memory grows with what is simulated, against its bars. Exit status: 0 all
     /// kept, 1 one missed, or something failed.

@@ -1,6 +1,6 @@
-//! `bench -- attach` as a user runs it, for a few seconds. What it finds is the machine's; that watches see the targets and say
-//! nothing that is not so, that the targets' counts stay exact, and that the status says what the figures say, is the
-//! program's.
+//! `bench -- attach` as a user runs it, for a few seconds. What it finds is the machine's; that watches see the targets
+//! and say nothing that is not so, that the targets' counts stay exact, and that the status says what the figures say, is
+//! the program's.
 
 use serde_json::Value;
 use std::process::Command;

@@ -1,8 +1,8 @@
 //! From quads to figures: what each step costs, with its interval, and the verdict.
 //!
-//! The figure of a quad is the geometric mean of its two pairs' ratios, in which a drift that goes on steadily cancels. The
-//! interval of the median over quads is that of order statistics: it needs no resampling, and no idea of how quads scatter
-//! (David and Nagaraja, *Order Statistics*, 3rd edition, section 7.1).
+//! The figure of a quad is the geometric mean of its two pairs' ratios, in which a drift that goes on steadily cancels.
+//! The interval of the median over quads is that of order statistics: it needs no resampling, and no idea of how quads
+//! scatter (David and Nagaraja, *Order Statistics*, 3rd edition, section 7.1).
 
 use super::slice::{Seen, Slice, Span};
 use super::{AttachError, Kind, Measured, Measurement, Row, Step};
@@ -117,8 +117,8 @@ pub(super) mod tests {
     use rand::{Rng, SeedableRng};
     use record::WatchCost;
 
-    /// So many quads of each comparison, in which a watch makes all take `factor` times as long, its proof twice that, and
-    /// the machine drifts and makes noise.
+    /// So many quads of each comparison, in which a watch makes all take `factor` times as long, its proof twice that,
+    /// and the machine drifts and makes noise.
     pub(in crate::attach) fn quads(count: usize, factor: f64, noise: f64, both: bool) -> Vec<Measurement> {
         let mut random = SmallRng::seed_from_u64(7);
         let mut at = 0.0;

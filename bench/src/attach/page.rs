@@ -40,7 +40,8 @@ impl AlarmReport {
     /// A sentence, and one for each alarm.
     pub(crate) fn markdown(&self) -> String {
         let mut text = format!(
-            "{} watches of {} s of two programs that count on lines of their own: {} false {}; both were seen to write in {}.\n",
+            "{} watches of {} s of two programs that count on lines of their own: {} false {}; both were seen to write \
+             in {}.\n",
             self.watches,
             short(self.watch_s),
             self.alarms.len(),
@@ -77,9 +78,9 @@ fn summary(kind: &Measured) -> String {
         (true, Verdict::Unresolved) => " Noise hid whether it is within the bar.",
     };
     format!(
-        "- {}: {} quads, {:.1} million passes a second left alone; {} of {} watches proved both writers. A watch took {:.0} \
-         traps, {:.0} samples and {:.0} records of futex calls, and said itself that it took {said} of the time in which it \
-         did.{verdict}\n",
+        "- {}: {} quads, {:.1} million passes a second left alone; {} of {} watches proved both writers. A watch took \
+         {:.0} traps, {:.0} samples and {:.0} records of futex calls, and said itself that it took {said} of the time in \
+         which it did.{verdict}\n",
         shown(kind.kind),
         kind.quads,
         kind.passes_per_second / 1e6,

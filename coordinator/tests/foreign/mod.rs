@@ -148,6 +148,11 @@ impl Watching {
         watching
     }
 
+    /// The watch's own number.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Waits until it has said so, now or before.
     pub(crate) fn says(&mut self, part: &str) {
         while !self.said.contains(part) {

@@ -92,6 +92,13 @@ static long used(void)
     return now.tv_sec * 1000000 + now.tv_nsec / 1000;
 }
 
+/* Adds so many to the chosen word, one at a time. */
+__attribute__((noinline)) static void add(long times)
+{
+    while (times-- > 0)
+        segment[chosen]++;
+}
+
 /* Spends so many milliseconds of CPU time on adding to the chosen word. */
 __attribute__((noinline)) static void spin(long milliseconds)
 {
@@ -138,6 +145,8 @@ static void obey(char *word, long number, char **argv)
         futex(number);
     else if (!strcmp(word, "word"))
         chosen = number;
+    else if (!strcmp(word, "add"))
+        add(number);
     else if (!strcmp(word, "spin"))
         spin(number);
     else if (!strcmp(word, "thread")) {

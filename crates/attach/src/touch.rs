@@ -72,8 +72,8 @@ impl Touched {
 }
 
 /// Watches the targets for a while. They go on as they are: a thread loses at most about one part in fifty of its time
-/// to the proof, and about as much to samples while these are taken; when this process ends, be it by a signal, the kernel takes
-/// everything back. A target may end at any instant.
+/// to the proof, and about as much to samples while these are taken; when this process ends, be it by a signal, the kernel
+/// takes everything back. A target may end at any instant.
 pub fn watch(targets: &Targets, options: &TouchOptions<'_>) -> Touched {
     let mut notes = Notes::default();
     let ran_before = cpu_ns(targets);

@@ -9,8 +9,7 @@ use std::time::{Duration, Instant};
 
 /// Traps of which the median time counts.
 const TRAPS: i32 = 120;
-/// Samples of which the median time counts, at the least, and how long is waited for them: they take some milliseconds where
-/// the thread runs.
+/// Samples of which the median time counts, at the least.
 const SAMPLES: u64 = 60;
 /// Longest time for traps, for samples, and for armings.
 const TIME_MAX: Duration = Duration::from_millis(60);

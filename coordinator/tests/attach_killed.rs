@@ -1,0 +1,142 @@
+//! A watch that is killed (SIGKILL) leaves nothing in the programs that it watched: no breakpoint, no probe, no count that
+//! is other than it would have been.
+
+mod common;
+mod foreign;
+
+use common::{A_LONG_TIME, coordinator, is_root, skip, within};
+use foreign::{Sharer, Watching, sharer, watched};
+use record::Attach;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Whether two programs can be watched with breakpoints here.
+fn can_watch() -> bool {
+    match sharer() {
+        Err(why) => skip(&why),
+        Ok(_) if !is_root() => skip("watching others with breakpoints and probes needs root"),
+        Ok(_) if !cfg!(target_arch = "x86_64") => skip("instructions are taken apart on x86-64 alone"),
+        Ok(_) => return true,
+    }
+    false
+}
+
+fn killed_watch(arguments: &[&str]) -> Watching {
+    let mut command = coordinator();
+    command.arg("attach").args(arguments).arg("--json");
+    Watching::with(command)
+}
+
+/// What a word of the segment holds.
+fn word(of: &Sharer, index: u64) -> u64 {
+    let mut bytes = [0; 8];
+    File::open(&of.handle).unwrap().read_exact_at(&mut bytes, index * 8).unwrap();
+    u64::from_ne_bytes(bytes)
+}
+
+/// Has it add to its word until `stop`: how many it was told to.
+fn adds(sharer: &mut Sharer, stop: &AtomicBool) -> u64 {
+    const AT_ONCE: u64 = 5_000_000;
+    let mut told = 0;
+    while !stop.load(Ordering::Relaxed) {
+        sharer.tell(&format!("add {AT_ONCE}"));
+        told += AT_ONCE;
+    }
+    told
+}
+
+/// Kernel objects of perf_event_open that a process holds.
+fn perf_events(pid: u32) -> usize {
+    let links = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    links.filter(|link| fs::read_link(link.path()).is_ok_and(|to| to == Path::new("anon_inode:[perf_event]"))).count()
+}
+
+/// Whether both words were proved, each with its one writer, and every breakpoint could be had.
+fn is_whole(seen: &Attach, writers: [(u64, u32); 2]) -> bool {
+    let words = || seen.lines.iter().flat_map(|line| &line.words);
+    let proved =
+        |(index, pid): (u64, u32)| words().any(|word| word.offset == index * 8 && word.proved && word.writers == [pid]);
+    seen.notes.iter().all(|note| note.id != "breakpoints_taken") && writers.into_iter().all(proved)
+}
+
+#[test]
+fn killed_in_its_proof_it_leaves_no_breakpoint_and_every_count_as_it_was() {
+    if !can_watch() {
+        return;
+    }
+    let name = format!("killed-{}", std::process::id());
+    let (mut first, segment) = (Sharer::start("memfd", &name), format!("memfd:{name}"));
+    let mut second = Sharer::start("file", &first.handle);
+    second.tell("word 32");
+    let began = [word(&first, 0), word(&first, 32)];
+    let (pids, stop) = ([first.pid, second.pid], AtomicBool::new(false));
+    let told = std::thread::scope(|scope| {
+        let adding = [&mut first, &mut second].map(|one| scope.spawn(|| adds(one, &stop)));
+        let checked = std::panic::catch_unwind(|| {
+            for milliseconds in [0, 30, 200] {
+                let mut watching = killed_watch(&["--segment", &segment, "--for", "4s"]);
+                watching.says("by breakpoints");
+                std::thread::sleep(Duration::from_millis(milliseconds));
+                assert!(perf_events(watching.pid()) > 0, "it watches");
+                drop(watching);
+            }
+            // A machine that is busy with something else runs them for little of a watch: then a longer one is taken.
+            let times = ["2s", "5s", "20s", "60s"];
+            let whole = |time: &&str| {
+                is_whole(&watched(&["--segment", &segment, "--for", time]), [(0, pids[0]), (32, pids[1])])
+            };
+            assert!(times.iter().any(whole), "another watch has all breakpoints and sees both");
+        });
+        stop.store(true, Ordering::Relaxed);
+        let told = adding.map(|one| one.join().unwrap());
+        checked.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        told
+    });
+    assert_eq!([word(&first, 0), word(&first, 32)], [began[0] + told[0], began[1] + told[1]]);
+}
+
+/// The C library's code as a process has it.
+fn library_code(pid: u32) -> Option<Vec<u8>> {
+    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
+    let line = maps.lines().find(|line| line.contains(" r-xp ") && line.contains("/libc.so"))?;
+    let (from, until) = line.split_whitespace().next()?.split_once('-')?;
+    let [from, until] = [from, until].map(|number| u64::from_str_radix(number, 16).unwrap());
+    let mut bytes = vec![0; (until - from) as usize];
+    File::open(format!("/proc/{pid}/mem")).unwrap().read_exact_at(&mut bytes, from).unwrap();
+    Some(bytes)
+}
+
+#[test]
+fn killed_while_it_counts_acquisitions_it_leaves_no_probe() {
+    if !can_watch() {
+        return;
+    }
+    if !Path::new("/sys/bus/event_source/devices/uprobe").exists() {
+        return skip("this kernel has no uprobes");
+    }
+    let name = format!("probed-{}", std::process::id());
+    let (mut one, segment) = (Sharer::start("memfd", &name), format!("memfd:{name}"));
+    let Some(before) = library_code(one.pid) else { return skip("the C program has no libc.so of its own") };
+    let code = || library_code(one.pid).unwrap();
+    // Where the machine is busy the short phase may be over before anybody looks: then a longer one is taken.
+    let probed = [8, 30, 120].into_iter().find_map(|seconds| {
+        let mut watching = killed_watch(&["--segment", &segment, "--for", &format!("{seconds}s"), "--uprobes"]);
+        watching.says("counting every acquisition");
+        let until = Instant::now() + Duration::from_secs(seconds) / 10;
+        std::iter::from_fn(|| (Instant::now() < until).then(code)).find(|now| *now != before)
+    });
+    // The watch ended with that closure, by SIGKILL.
+    let probed = probed.expect("a probe stands in its code");
+    let changed: Vec<u8> = before.iter().zip(&probed).filter(|(old, new)| old != new).map(|(_, new)| *new).collect();
+    assert!(
+        changed.iter().all(|byte| *byte == 0xcc) && changed.len() <= 4,
+        "breakpoints of the kernel's: {changed:x?}"
+    );
+    within(A_LONG_TIME, "its code is as it was", || (code() == before).then_some(()));
+    let value = word(&one, 0);
+    one.tell("add 1000");
+    assert_eq!(word(&one, 0), value + 1000);
+}
