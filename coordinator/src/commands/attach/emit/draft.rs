@@ -17,6 +17,9 @@ const MOST_EVERY: u64 = 1_000_000;
 /// A role that passes more seldom has no pass in a window of reasonable length.
 const SELDOM_PER_SECOND: f64 = 20.0;
 
+/// A thread that has less of a CPU sleeps, or shares it.
+const RUNS_ALL_THE_TIME: f64 = 0.9;
+
 /// A scenario before it is text.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Draft {
@@ -102,6 +105,7 @@ impl Draft {
         let holds = holds(seen, &sites, &ones);
         draft.roles = draft.grouped(ones, &holds);
         draft.few_enough();
+        draft.not_beside_each_other();
         draft.place(seen, &sites, &holds);
         draft
     }
@@ -213,6 +217,19 @@ impl Draft {
             locks: first.locks.clone(),
             work_ns: pass.work_ns(held),
             pass,
+        }
+    }
+
+    /// Who runs for a part of the time meets the others for a part of it; the lab's workers meet all of the time.
+    fn not_beside_each_other(&mut self) {
+        let shares = self.roles.iter().filter(|role| !role.pass.locks).filter_map(|role| role.pass.cpu);
+        let least = shares.reduce(f64::min).filter(|share| *share < RUNS_ALL_THE_TIME && self.roles.len() > 1);
+        if let Some(share) = least {
+            self.differs.push(format!(
+                "the processes ran for {:.0} % of the time or more, and not always beside each other, as the lab's workers do: \
+                 they may have contended for less of it",
+                share * 100.0
+            ));
         }
     }
 

@@ -247,6 +247,16 @@ fn words_far_apart_and_odd_ones_are_placed_all_the_same() {
 }
 
 #[test]
+fn who_ran_for_a_part_of_the_time_is_said_to() {
+    let count = |pid, offset| counting(1e6, word(offset, vec![at(pid, "incq (%rdi)", "rw", None)]));
+    let lines = vec![line(LineVerdict::FalseSharing, vec![count(11, 0), count(12, 8)])];
+    let half = AttachedProcess { cpu: [Some(1.0), Some(0.9), Some(0.45)], ..process(12, "ring") };
+    let (draft, text) = made(&watch(vec![process(11, "ring"), half], lines));
+    assert!(draft.differs[0].contains("ran for 45 % of the time"), "{:?}", draft.differs);
+    assert!(text.contains("# - the processes ran for 45 %"), "{text}");
+}
+
+#[test]
 fn who_was_seen_to_do_nothing_makes_no_scenario() {
     let draft = Draft::of(&watch(vec![process(11, "ring")], Vec::new()));
     assert!(draft.roles.is_empty() && draft.fields.is_empty(), "{draft:#?}");

@@ -20,8 +20,8 @@ use std::io::IsTerminal;
 /// Blocks of the run that is held against what was observed.
 const BLOCKS: u32 = 10;
 /// Runs that look for the work, at the most, and the blocks of each: their medians have to be right within a few percent.
-const LOOKS: u32 = 5;
-const BLOCKS_OF_LOOK: u32 = 4;
+const LOOKS: u32 = 4;
+const BLOCKS_OF_LOOK: u32 = 3;
 /// A role within so much of its observed rate has its work.
 const NEAR: f64 = 0.02;
 /// More work than this is no work between accesses: scenarios/README.md has the bound.
