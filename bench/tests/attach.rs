@@ -12,7 +12,7 @@ fn report(arguments: &[&str], is_seen: impl Fn(&Value) -> bool) -> Option<(Value
     // One pair of targets at a time: each has both CPUs.
     static ALONE: Mutex<()> = Mutex::new(());
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    for seconds in ["2", "8", "30"] {
+    for seconds in ["1", "8", "30"] {
         let (report, status) = reported(&[arguments, &["--for", seconds]].concat())?;
         if report.as_ref().is_some_and(&is_seen) {
             return Some((report?, status));
