@@ -10,6 +10,7 @@ use crate::report::window;
 use analysis::Findings;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use record::Observation;
+use std::io::IsTerminal;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
@@ -24,6 +25,17 @@ pub(crate) enum ProgressMode {
     Bar,
     /// A screen that is drawn anew: the line, and beneath it what has been seen so far.
     Live(ColourChoice),
+}
+
+impl ProgressMode {
+    /// What standard error can show: a bar on a terminal, lines elsewhere, nothing to whom wants quiet.
+    pub(crate) fn on_stderr(quiet: bool) -> ProgressMode {
+        match (quiet, std::io::stderr().is_terminal()) {
+            (true, _) => ProgressMode::Quiet,
+            (false, true) => ProgressMode::Bar,
+            (false, false) => ProgressMode::Lines,
+        }
+    }
 }
 
 /// Rows of a terminal that does not know them.

@@ -10,7 +10,6 @@ use crate::report::progress::{Progress, ProgressMode};
 use crate::signals::Signals;
 use plan::{Arm, Nanos, Plan, Repetitions};
 use std::collections::BTreeSet;
-use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 /// Longest window and warm-up of a layout's repetition: shorter ones make more blocks in the same time, and it is the number
@@ -81,11 +80,7 @@ impl Lab<'_> {
             seed: self.seed,
             hold: None,
         };
-        let mode = match (self.quiet, std::io::stderr().is_terminal()) {
-            (true, _) => ProgressMode::Quiet,
-            (false, true) => ProgressMode::Bar,
-            (false, false) => ProgressMode::Lines,
-        };
+        let mode = ProgressMode::on_stderr(self.quiet);
         let mut progress = Progress::new(mode, &plan.title, campaign.planned_repetitions());
         progress.phase(phase);
         let measured = campaign.measure(&mut progress, &mut Logs::default());

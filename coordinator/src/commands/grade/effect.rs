@@ -18,7 +18,6 @@ use exercise::EffectRule;
 use host::Root;
 use plan::{Bound, Plan, Repetitions};
 use record::{ArmSummary, Effect, Gate, GateCheck, GateOutcome, GateState, Method, Observation, Warning};
-use std::io::IsTerminal;
 
 /// What the gate says, and what it was made of.
 pub(super) struct Measured {
@@ -93,7 +92,8 @@ fn run(
     let failed = |error: crate::report::files::WriteError| CommandError::Failed(error.to_string());
     let mut logs = Logs::create(&folder, false, needs::programs(bound)).map_err(failed)?;
     let campaign = Campaign { plan, bound, machine, orders: &orders, events: &events, signals, seed, hold: None };
-    let mut progress = Progress::new(mode(options), &task.exercise.title, campaign.planned_repetitions());
+    let mut progress =
+        Progress::new(ProgressMode::on_stderr(options.quiet), &task.exercise.title, campaign.planned_repetitions());
     let measured = campaign.measure(&mut progress, &mut logs);
     progress.finish();
     drop(held);
@@ -127,12 +127,4 @@ fn run(
         observations: measured.observations,
         warnings: measured.findings.warnings,
     })
-}
-
-fn mode(options: &GradeOptions) -> ProgressMode {
-    match (options.quiet, std::io::stderr().is_terminal()) {
-        (true, _) => ProgressMode::Quiet,
-        (false, true) => ProgressMode::Bar,
-        (false, false) => ProgressMode::Lines,
-    }
 }

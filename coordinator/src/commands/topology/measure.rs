@@ -14,7 +14,6 @@ use plan::{
     AccessKind, Address, CpuId, Layout, Nanos, Op, OpKind, Program, Topology, Width, WorkerIndex, WorkerProgram,
 };
 use record::{AdjacentLine, CostProbe, DistanceRow, PairLatency, PairSample, Trace};
-use std::io::IsTerminal;
 use std::time::Duration;
 
 /// Times each ring is run, where that takes no longer than [`PATIENCE`]; two readings of each pair a time.
@@ -68,7 +67,7 @@ pub(super) fn measure(topology: &Topology, options: &TopologyOptions) -> Result<
     let repetitions = options.repetitions.unwrap_or_else(|| affordable(&rings));
     let signals = Signals::block().map_err(|errno| CommandError::Failed(format!("signalfd failed: {errno}")))?;
     let total = rings.len() as u64 * u64::from(repetitions) + PLACEMENTS.len() as u64 * u64::from(PAIR_REPETITIONS);
-    let mut progress = Progress::new(progress_mode(options), "topology", total);
+    let mut progress = Progress::new(ProgressMode::on_stderr(options.quiet), "topology", total);
     let lab = Lab { machine: &machine, signals: &signals };
     let measured = lab.readings(&rings, repetitions, &mut progress).and_then(|readings| {
         let nearest = rings.first().map_or(&[][..], |ring| &ring[..2]);
@@ -207,14 +206,6 @@ fn command_error(error: &RepetitionError, signals: &Signals) -> CommandError {
             CommandError::Interrupted
         }
         error => CommandError::Failed(error.to_string()),
-    }
-}
-
-fn progress_mode(options: &TopologyOptions) -> ProgressMode {
-    match (options.quiet, std::io::stderr().is_terminal()) {
-        (true, _) => ProgressMode::Quiet,
-        (false, true) => ProgressMode::Bar,
-        (false, false) => ProgressMode::Lines,
     }
 }
 

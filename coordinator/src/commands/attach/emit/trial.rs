@@ -15,7 +15,6 @@ use plan::{Measure, Plan, Repetitions};
 use record::{ArmState, Interval};
 use scenario::Loaded;
 use std::collections::BTreeMap;
-use std::io::IsTerminal;
 
 /// Blocks of the run that is held against what was observed.
 const BLOCKS: u32 = 10;
@@ -92,11 +91,7 @@ impl Lab<'_> {
             seed: self.seed,
             hold: None,
         };
-        let mode = match (self.quiet, std::io::stderr().is_terminal()) {
-            (true, _) => ProgressMode::Quiet,
-            (false, true) => ProgressMode::Bar,
-            (false, false) => ProgressMode::Lines,
-        };
+        let mode = ProgressMode::on_stderr(self.quiet);
         let mut progress = Progress::new(mode, &plan.title, campaign.planned_repetitions());
         progress.phase(phase);
         let measured = campaign.measure(&mut progress, &mut Logs::default());
