@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::markers::{self, Place};
 use crate::recorder::{Recorder, touched};
 use plan::{LockKind, OpKind, Program, WorkerProgram};
-use record::{HOLD_SAMPLING, LockTrace, Wait};
+use record::{HOLD_SAMPLING, LockTrace, TickSpan};
 use shm_layout::lock::{Acquired, Attempt, Effort, LockError, Released, SharedLock};
 use shm_layout::{Phase, Segment, ticks};
 use std::ops::{Range, RangeInclusive};
@@ -39,7 +39,7 @@ pub(crate) struct Locks<'s> {
     /// Their indices.
     used: Vec<usize>,
     /// A timed wait for a lock that is owned since, until there is time to note it.
-    unnoted: Option<(u32, Wait)>,
+    unnoted: Option<(u32, TickSpan)>,
 }
 
 /// One lock as this worker uses it, for the whole repetition.
@@ -93,12 +93,12 @@ impl<'s> Locks<'s> {
     }
 
     /// The wait that was timed and not noted yet, with its lock.
-    pub(crate) fn take_unnoted(&mut self) -> Option<(u32, Wait)> {
+    pub(crate) fn take_unnoted(&mut self) -> Option<(u32, TickSpan)> {
         self.unnoted.take()
     }
 
     /// Enters a timed wait for lock `index`, which is owned since.
-    pub(crate) fn log_wait(&mut self, index: u32, wait: Wait, recorder: &Recorder) {
+    pub(crate) fn log_wait(&mut self, index: u32, wait: TickSpan, recorder: &Recorder) {
         if let Some((state, cell)) = self.get(index) {
             state.log_wait(cell, wait, recorder);
         }
@@ -145,7 +145,7 @@ impl<'s> Locks<'s> {
 impl<'s> LockState<'s> {
     fn new(segment: &'s Segment, program: &Program, me: &WorkerProgram, lock: usize) -> LockState<'s> {
         let placed = &program.locks[lock];
-        let reserved = |entries| touched(entries, Wait { start_ticks: 1, ticks: 1 });
+        let reserved = |entries| touched(entries, TickSpan { start_ticks: 1, ticks: 1 });
         let holds = if program.timed_locks { reserved(holds_logged(program)) } else { Vec::new() };
         LockState {
             name: placed.name.clone(),
@@ -249,7 +249,7 @@ impl<'s> LockState<'s> {
         }
     }
 
-    fn log_wait(&mut self, cell: &LockCell, wait: Wait, recorder: &Recorder) {
+    fn log_wait(&mut self, cell: &LockCell, wait: TickSpan, recorder: &Recorder) {
         if !self.counts {
             return;
         }
@@ -364,7 +364,7 @@ fn wait(context: &mut Context<'_>, index: u32, shared: bool, timeout: Option<Dur
         state.owned_at = Some(end);
         cell.by_hook.set(1);
         markers::lock_acquired(state.place);
-        context.locks.unnoted = Some((index, Wait { start_ticks, ticks: end - start_ticks }));
+        context.locks.unnoted = Some((index, TickSpan { start_ticks, ticks: end - start_ticks }));
     } else if timed {
         context.blocked(start_ticks, end);
     }
@@ -394,7 +394,7 @@ pub(crate) fn release(context: &mut Context<'_>, index: u32, shared: bool, told:
     let segment = context.segment;
     let Some((state, cell)) = context.locks.get(index) else { return false };
     cell.by_hook.set(0);
-    let held = state.hold_since.map(|start_ticks| Wait { start_ticks, ticks: ticks() - start_ticks });
+    let held = state.hold_since.map(|start_ticks| TickSpan { start_ticks, ticks: ticks() - start_ticks });
     match state.lock.release_for(shared, told, &|| is_aborted(segment)) {
         Ok(Released::Done) => {
             if state.owned_at.is_some() {

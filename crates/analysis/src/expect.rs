@@ -8,7 +8,7 @@ use crate::{counters, times};
 use plan::expect::{Against, Expect, HostFact, Metric, Quantile, Relation, Term, When};
 use plan::{BoundArm, MemoryVerb, Program, WorkerProgram};
 use record::{
-    ArmState, ArmSummary, Contention, ExpectOutcome, ExpectState, Interval, LockObservation, Observation, WaitCount,
+    ArmState, ArmSummary, Contention, ExpectOutcome, ExpectState, Interval, LockObservation, NsCount, Observation,
 };
 
 /// One outcome a claim, in the plan's order.
@@ -290,7 +290,7 @@ fn lock_figure(metric: &Metric, locks: &[LockObservation]) -> Option<f64> {
     }
 }
 
-fn quantile_of<'a>(times: impl Iterator<Item = &'a WaitCount>, quantile: Quantile) -> Option<f64> {
+fn quantile_of<'a>(times: impl Iterator<Item = &'a NsCount>, quantile: Quantile) -> Option<f64> {
     times::percentiles(times).map(|all| at(&all, quantile))
 }
 

@@ -6,7 +6,7 @@ use crate::memory;
 use crate::stats::median_of;
 use crate::times;
 use plan::{Program, TickRate, WorkerProgram};
-use record::{LatencyTrace, LockObservation, LockTrace, Observation, Slice, TickCount, Trace, Wait, WaitCount};
+use record::{LatencyTrace, LockObservation, LockTrace, NsCount, Observation, Slice, TickCount, TickSpan, Trace};
 
 /// Kept share of the window below which a repetition says too little to count.
 const LEAST_KEPT: f64 = 0.10;
@@ -211,14 +211,14 @@ impl<'a> Masking<'a> {
 
     /// Whether a wait or a hold overlaps no eviction, and began when all roles had. Where workers share a CPU some worker
     /// is always off it: there evictions leave none out.
-    fn counts(&self, time: &Wait) -> bool {
+    fn counts(&self, time: &TickSpan) -> bool {
         let evicted =
             || !self.program.shares_cpu && self.evictions.overlap(time.start_ticks, time.start_ticks + time.ticks);
         self.together(time.start_ticks) && !evicted()
     }
 
     /// Its length, to the nanosecond.
-    fn ns(&self, time: &Wait) -> u64 {
+    fn ns(&self, time: &TickSpan) -> u64 {
         self.clock.ns(time.ticks).round() as u64
     }
 
@@ -268,8 +268,8 @@ fn evicted_enough_to_excuse(program: &Program, trace: &Trace, clock: TickRate) -
 }
 
 fn lock(trace: &LockTrace, masking: &Masking<'_>) -> LockObservation {
-    let counts = |wait: &&Wait| masking.counts(wait);
-    let ns = |wait: &Wait| masking.ns(wait);
+    let counts = |wait: &&TickSpan| masking.counts(wait);
+    let ns = |wait: &TickSpan| masking.ns(wait);
     LockObservation {
         lock: masking.lock_name(trace),
         acquisitions: trace.acquisitions,
@@ -357,8 +357,8 @@ pub fn each_lock_time<E>(
 }
 
 /// A worker's latencies in nanoseconds. Never masked: a stall is what they are for.
-fn latencies(trace: &Trace, clock: TickRate, of: fn(&LatencyTrace) -> &Vec<TickCount>) -> Vec<WaitCount> {
-    let counted = |c: &TickCount| WaitCount { ns: clock.ns(c.ticks).round() as u64, count: c.count };
+fn latencies(trace: &Trace, clock: TickRate, of: fn(&LatencyTrace) -> &Vec<TickCount>) -> Vec<NsCount> {
+    let counted = |c: &TickCount| NsCount { ns: clock.ns(c.ticks).round() as u64, count: c.count };
     times::counts(trace.latency.iter().flat_map(of).map(counted))
 }
 
@@ -526,7 +526,7 @@ mod tests {
             lock: 0,
             acquisitions: 100,
             contended: 2,
-            waits: waits.iter().map(|&(at, ticks)| Wait { start_ticks: open + at, ticks }).collect(),
+            waits: waits.iter().map(|&(at, ticks)| TickSpan { start_ticks: open + at, ticks }).collect(),
             waits_lost: 0,
             handoffs: 1,
             longest_run: 9,
@@ -642,7 +642,7 @@ mod tests {
             lock: 0,
             acquisitions: 100,
             contended: 5,
-            waits: waits.iter().map(|&(at, ticks)| Wait { start_ticks: open + at, ticks }).collect(),
+            waits: waits.iter().map(|&(at, ticks)| TickSpan { start_ticks: open + at, ticks }).collect(),
             waits_lost: 1,
             handoffs: 7,
             longest_run: 9,
@@ -665,7 +665,7 @@ mod tests {
         traces[0].locks.push(LockTrace {
             acquisitions: 200,
             shared: 150,
-            holds: held.iter().map(|&(at, ticks)| Wait { start_ticks: open + at, ticks }).collect(),
+            holds: held.iter().map(|&(at, ticks)| TickSpan { start_ticks: open + at, ticks }).collect(),
             spins: 11,
             futex_waits: 12,
             retries: 13,

@@ -1,7 +1,9 @@
 //! What `coordinator advise --json` prints: the layouts that came into question, what was measured of them, and the advice.
 
 use crate::compare::Verdict;
-use crate::run::{Host, Interval, ScenarioText, Tool, Warning};
+use crate::diagnosis::Warning;
+use crate::figure::Interval;
+use crate::run::{Host, ScenarioText, Tool};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

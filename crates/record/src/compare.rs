@@ -1,6 +1,7 @@
 //! What `compare` found: the JSON contract of `coordinator compare --json`.
 
-use crate::run::{Interval, Percentiles, Regime, Tool};
+use crate::figure::{Interval, Percentiles};
+use crate::run::{Regime, Tool};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

@@ -1,7 +1,6 @@
 //! What memory steps left: a worker's batches of touches through the window, and the calls that gave memory back.
 
-use crate::observation::WaitCount;
-use crate::trace::TickCount;
+use crate::times::{NsCount, TickCount};
 use plan::MemoryVerb;
 use serde::{Deserialize, Serialize};
 
@@ -124,13 +123,13 @@ pub struct MemoryObservation {
     pub bucket_ns: f64,
     /// Each batch as it was, from the begin of the last role's work on. In memory only, as all that follows.
     #[serde(skip)]
-    pub uncorrected: Vec<WaitCount>,
+    pub uncorrected: Vec<NsCount>,
     /// Those before it, where it comes later than the window.
     #[serde(skip)]
-    pub before: Vec<WaitCount>,
+    pub before: Vec<NsCount>,
     /// Of [`MemoryObservation::uncorrected`], each stall charged to every batch that should have started meanwhile.
     #[serde(skip)]
-    pub corrected: Vec<WaitCount>,
+    pub corrected: Vec<NsCount>,
     /// The batches through the window.
     #[serde(skip)]
     pub timeline: WorkerTimeline,

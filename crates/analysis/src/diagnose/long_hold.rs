@@ -6,7 +6,7 @@ use crate::times::{count, percentiles};
 use crate::view::View;
 use crate::words;
 use plan::{BoundArm, Program};
-use record::{ArmSummary, Diagnosis, Percentiles, WaitCount};
+use record::{ArmSummary, Diagnosis, NsCount, Percentiles};
 
 /// A hold is long from so many times the typical one, the median of the role that holds shortest: one hold varies by two
 /// or three with what the critical section finds in its caches, which is no reason to look for a culprit.
@@ -50,13 +50,13 @@ impl<'a> Holder<'a> {
         let typical_ns = medians.map(|hold| hold.p50.max(1) as f64).reduce(f64::min)?;
         let holds = site.holds(view, role);
         let hold = percentiles(&holds)?;
-        let long = |h: &&WaitCount| is_long(h.ns, typical_ns);
+        let long = |h: &&NsCount| is_long(h.ns, typical_ns);
         let waited_ns = site.waited_ns();
         if !is_long(wait.p99, typical_ns) || waited_ns <= 0.0 || !holds.iter().any(|h| long(&h)) {
             return None;
         }
         let own_ns = time_between(view, site, role);
-        let behind = |h: &WaitCount| h.count as f64 * waiting_behind(h.ns as f64, own_ns);
+        let behind = |h: &NsCount| h.count as f64 * waiting_behind(h.ns as f64, own_ns);
         let sampled: f64 = holds.iter().filter(long).map(behind).sum();
         let acquisitions: u64 = site.lock.by_worker.iter().filter(|w| w.role == role).map(|w| w.acquisitions).sum();
         let of_all = acquisitions as f64 / count(&holds) as f64;
