@@ -4,12 +4,11 @@ use crate::event::{Event, Family};
 use crate::interrupted::Interrupted;
 use crate::kernel::Kernel;
 use crate::log::Log;
-use crate::memory;
 use crate::noted::{self, Ledger, Noted};
 use crate::open::{self, CountedGroup, Opened};
+use crate::order::{Order, SHOOTDOWNS};
 use crate::pmu::{Pmu, Totals};
 use crate::refusal::{self, Setting};
-use crate::selection::Order;
 use host::Root;
 use nix::errno::Errno;
 use record::{CounterReadings, KernelTrace, Reading};
@@ -113,7 +112,7 @@ impl Counters {
         }
         self.noted.read_into(&mut readings);
         if let Some(interrupted) = &self.interrupted {
-            readings.insert(memory::SHOOTDOWNS.to_owned(), interrupted.reading());
+            readings.insert(SHOOTDOWNS.to_owned(), interrupted.reading());
         }
         readings
     }
@@ -169,8 +168,8 @@ pub(crate) fn judged(value: u64, totals: &Totals) -> Reading {
 mod tests {
     use super::Counters;
     use crate::fake::{FakePmu, World, orders};
+    use crate::order::Order;
     use crate::refusal::Setting;
-    use crate::selection::Order;
     use crate::software;
     use nix::errno::Errno;
     use plan::CountedBy;

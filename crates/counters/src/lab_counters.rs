@@ -1,8 +1,9 @@
 //! The lab's own counters on one kind of core: one choice for each name, the processor's first.
 
+use crate::choice::{Choice, Meaning};
 use crate::encode::{Unencoded, encode};
 use crate::event::{Event, Family};
-use crate::selection::{Choice, Meaning, Order};
+use crate::order::Order;
 use crate::software;
 use crate::table::{Kind, Row, TABLE};
 use host::{Pmu, Root};

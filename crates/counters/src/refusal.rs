@@ -2,7 +2,7 @@
 
 use crate::event::Event;
 use crate::names::{self, Generic, TRACEPOINT};
-use host::{Hypervisor, PARANOID_KERNEL, PARANOID_USER, Privileges, Root};
+use host::{Hypervisor, PARANOID_KERNEL, PARANOID_USER, Privileges, Root, TracepointError};
 use nix::errno::Errno;
 use record::{NO_PMU, Reading};
 
@@ -91,6 +91,14 @@ pub(crate) fn of_log(event: &Event, errno: Errno, bytes: Option<usize>, setting:
             cure: format!("run as root, or sudo sysctl kernel.perf_event_paranoid={PARANOID_RAW}"),
         },
         _ => reading(event, errno, true, setting),
+    }
+}
+
+/// The reading of a tracepoint whose number is not known.
+pub(crate) fn no_tracepoint(error: &TracepointError) -> Reading {
+    match error.cure() {
+        Some(cure) => Reading::Denied { why: error.to_string(), cure: cure.to_owned() },
+        None => Reading::Unsupported { why: error.to_string() },
     }
 }
 

@@ -54,7 +54,7 @@ pub use cache::{Cache, data_caches};
 pub use cgroup::{Throttled, ThrottledError, throttled};
 pub use clock_source::{ClockSource, clock_source};
 pub use cmdline::{command_line_is_shown, kernel_parameter};
-pub use cpu_identity::{CpuIdentity, cpu_identity};
+pub use cpu_identity::cpu_identity;
 pub use cpu_list::{format_cpu_list, parse_cpu_list};
 pub use cpu_time::{CpuTimes, cpu_times};
 pub use executable::executable_memory;

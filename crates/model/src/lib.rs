@@ -20,8 +20,8 @@ mod time;
 
 pub use engine::{Limits, Refusal, knows, simulate};
 pub use machine::{
-    CacheShape, Caches, CoreFacts, Costs, Distance, Distances, Geometry, HOST, HostFigures, Machine, Processor, Shape,
-    Source, Unmeasured, names,
+    CacheShape, Caches, CoreFacts, Costs, Distance, Distances, Geometry, HOST, HostFigures, Machine, Shape, Source,
+    Unmeasured, names,
 };
 pub use protocol::{Protocol, State};
 pub use story::{LineStory, PairStory};

@@ -7,7 +7,7 @@ mod read;
 mod write;
 
 pub use builtin::names;
-pub use cores::{CoreFacts, Processor};
+pub use cores::CoreFacts;
 pub use host::{Geometry, HOST, HostFigures, Unmeasured};
 
 use crate::protocol::Protocol;

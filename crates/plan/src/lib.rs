@@ -7,6 +7,7 @@
 
 mod arms;
 pub mod bind;
+mod cpu_identity;
 pub mod event;
 pub mod expect;
 #[cfg(test)]
@@ -22,6 +23,7 @@ pub mod topology;
 pub mod units;
 
 pub use bind::{BindError, Bound, BoundArm, NotApplicable, Touch, Usage, bind, usage};
+pub use cpu_identity::CpuIdentity;
 pub use event::{CountedBy, EventForm, EventSpec};
 pub use lock::{Lock, LockKind};
 pub use nearest::{nearest, slip_of};
