@@ -6,13 +6,16 @@
 //! other threads it shares. Every access to memory is a step's first act, made at the worker's time as it stands: what a
 //! step computes comes before or after, not between.
 
+mod accesses;
 mod buffer;
 mod caches;
 mod calendar;
 mod core;
 mod locks;
-mod memory;
 mod prices;
+mod progress;
+mod requests;
+mod steps;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
@@ -31,9 +34,9 @@ use crate::{Modelled, ModelledWorker};
 use calendar::{Calendar, Event};
 use plan::{OpKind, Program, Topology};
 use prices::Prices;
-pub(crate) use prices::Way;
+use progress::Blocked;
 use std::collections::{BTreeMap, VecDeque};
-use worker::{Blocked, Worker};
+use worker::Worker;
 
 /// How much is simulated.
 #[derive(Copy, Clone, Debug, PartialEq)]

@@ -1,10 +1,10 @@
 //! A line as all cores have it.
 
-use crate::engine::Way;
 use crate::protocol::State;
 use crate::set::Set;
 use crate::story::Draft;
 use crate::time::{NEVER, Ps};
+use crate::way::Way;
 
 /// Why a core has no copy.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

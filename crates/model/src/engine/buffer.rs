@@ -2,7 +2,7 @@
 //! "x86-TSO: a rigorous and usable programmer's model for x86 multiprocessors", CACM 53 (7), 2010). The oldest alone asks
 //! for its line; the loads of bumps have asked before.
 
-use super::worker::{Blocked, Goes};
+use super::progress::{Blocked, Goes};
 use super::{Engine, Event};
 use crate::line::{Asked, Held};
 use crate::protocol::State;

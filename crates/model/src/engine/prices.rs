@@ -3,6 +3,7 @@
 use crate::chance::Chance;
 use crate::machine::{Distance, Machine};
 use crate::time::{Ps, ps};
+use crate::way::Way;
 
 /// One of the two ways of a fetch, the request's or the answer's: at least so long, and up to `span` longer.
 #[derive(Copy, Clone, Debug)]
@@ -20,31 +21,6 @@ impl HalfFetch {
         let spread = distance.spread.clamp(0.0, Distance::MOST_SPREAD);
         let (half_ns, deviates_ns) = (distance.fetch_ns / 2.0, distance.fetch_ns * spread / QUARTILE);
         HalfFetch { least: ps(half_ns - deviates_ns).max(1), span: ps(2.0 * deviates_ns) }
-    }
-}
-
-/// How long a way is this time, between its shortest and its longest.
-///
-/// Where two cores want a line all the time, the next request is on its way before the line has come. Had it nothing to do
-/// with how long that took, a line that came soon would be kept longer, and the contended probe's figure, which has the
-/// tenure, would not come out any more. So a request for a line that is still on its way, and comes sooner than usual, is as
-/// much sooner itself; any other takes as long as usual.
-#[derive(Copy, Clone, Debug)]
-pub(crate) struct Way(u32);
-
-impl Way {
-    /// As long as usual.
-    pub(crate) const USUAL: Way = Way(1 << 31);
-
-    #[inline(always)]
-    pub(super) fn draw(chance: &mut Chance) -> Way {
-        Way(chance.below(1 << 32) as u32)
-    }
-
-    /// The way of the request that follows.
-    #[inline(always)]
-    pub(super) fn no_longer_than_usual(self) -> Way {
-        Way(self.0.min(Way::USUAL.0))
     }
 }
 
@@ -142,7 +118,7 @@ impl Prices {
     #[inline(always)]
     pub(super) fn half(&self, distance: usize, way: Way) -> Ps {
         let half = &self.half[distance];
-        half.least + ((half.span * u64::from(way.0)) >> 32)
+        half.least + way.part_of(half.span)
     }
 
     /// What the kernel takes for what usually takes `usual`: from half of it to half more, all alike. No two calls go

@@ -1,6 +1,6 @@
 //! A witness to a simulation, for tests: it looks at everything after every event and decision, and at every access.
 
-use super::memory::Source;
+use super::requests::Source;
 use super::{Engine, Event};
 use crate::line::{Asked, Held, Level, Line};
 use crate::protocol::{Protocol, State};

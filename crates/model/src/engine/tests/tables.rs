@@ -11,7 +11,7 @@
 //! or memory, where the Illinois protocol lets one of the sharers answer.
 
 use super::kit::{FOUR_CORES, NEAR, TINY, access, machine, program, worker};
-use crate::engine::memory::Source::{self, Afar, Here, LastLevel, Memory};
+use crate::engine::requests::Source::{self, Afar, Here, LastLevel, Memory};
 use crate::engine::witness::Witness;
 use crate::engine::{Engine, Event};
 use crate::line::Asked;

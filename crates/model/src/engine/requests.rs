@@ -4,12 +4,13 @@
 //! takes the line or its only writable copy away, the tenure of the core that got it last are over; the answer takes the
 //! other half. A read that no core supplies waits only for the line's last writing to end.
 
-use super::{Engine, Event, Request, Way};
+use super::{Engine, Event, Request};
 use crate::line::{Asked, Clean, Gone, Held};
 use crate::protocol::State;
 use crate::script::Place;
 use crate::set::Set;
 use crate::time::{NEVER, Ps};
+use crate::way::Way;
 
 /// Where a line's content comes from.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
