@@ -6,7 +6,7 @@
 
 use crate::figures::Series;
 use crate::view::View;
-use crate::{expect, interval, regime, summary, words};
+use crate::{interval, regime, summary, term, words};
 use plan::expect::{Metric, Term};
 use plan::{ArmKind, Bound, Plan, Topology};
 use record::{CountedEvent, Effect, GateCheck, GateState, Interval, Observation};
@@ -39,7 +39,7 @@ pub fn effect(
     let arms = summary::arms(&view);
     let figure = |arm: &str| {
         let (metric, of) = (question.metric.clone(), question.of.map(str::to_owned));
-        expect::figure(&view, &arms, &Term { metric, arm: arm.to_owned(), of })
+        term::figure(&view, &arms, &Term { metric, arm: arm.to_owned(), of })
     };
     let [starter, yours, reference] = question.arms.map(figure);
     let control = bound.arms.iter().find(|arm| arm.arm.kind == ArmKind::Control).and_then(|arm| figure(&arm.arm.name));

@@ -16,13 +16,16 @@ mod expect;
 mod figures;
 pub mod interval;
 mod kernel;
+mod lock_times;
 mod locks;
 mod mask;
 mod memory;
 mod predict;
 mod regime;
 mod stats;
+mod stuck;
 mod summary;
+mod term;
 #[cfg(test)]
 mod testkit;
 mod times;
@@ -33,8 +36,10 @@ mod words;
 
 pub use diagnose::KINDS;
 pub use effect::{EffectQuestion, effect, judge_effect};
-pub use mask::{LockSpan, LockTime, Stuck, each_lock_time, observe, stuck, watching_share};
+pub use lock_times::{LockSpan, LockTime, each_lock_time};
+pub use mask::{observe, watching_share};
 pub use memory::{Moment, MomentKind, moments};
+pub use stuck::{Stuck, stuck};
 pub use times::{DIGITS, Distribution, distributions, percentiles};
 pub use versus::{Kept, Who};
 

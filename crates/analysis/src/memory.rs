@@ -175,7 +175,7 @@ pub enum MomentKind {
 pub fn moments(program: &Program, traces: &[Trace], clock: TickRate) -> Vec<Moment> {
     let mut all: Vec<Moment> = Vec::new();
     let calls = Calls::of(traces);
-    let worker = |index: u32| program.workers.iter().find(|w| w.index.0 == index);
+    let worker = |index: u32| program.worker(index);
     for trace in traces {
         all.extend(kernel_moments(trace, &calls, worker, clock));
         let Some(memory) = &trace.memory else { continue };

@@ -68,6 +68,11 @@ impl Program {
         Nanos(self.workers.iter().map(pages).max().unwrap_or(0).saturating_mul(TOUCH_ALLOWED_NS))
     }
 
+    /// The worker of that index over all roles, where the arm has it.
+    pub fn worker(&self, index: u32) -> Option<&WorkerProgram> {
+        self.workers.iter().find(|worker| worker.index.0 == index)
+    }
+
     /// The workers of each process, in the order of [`WorkerProgram::process`]: one, or several that are its threads.
     pub fn processes(&self) -> impl Iterator<Item = &[WorkerProgram]> {
         self.workers.chunk_by(|one, next| one.process == next.process)

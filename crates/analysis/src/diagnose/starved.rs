@@ -42,13 +42,13 @@ struct Gap {
 fn gaps(view: &View, site: &Site) -> Vec<Vec<Gap>> {
     let mut blocks: BTreeMap<u32, Vec<Gap>> = BTreeMap::new();
     for (observation, lock) in site.seen(view) {
-        let Some(program) = site.program.workers.iter().find(|w| w.index.0 == observation.worker) else { continue };
+        let Some(worker) = site.program.worker(observation.worker) else { continue };
         blocks.entry(observation.block).or_default().push(Gap {
             worker: observation.worker,
             role: observation.role.clone(),
-            ns: (lock.longest_gap_ns - observation.lost_ns - program.after.0 as f64).max(0.0),
+            ns: (lock.longest_gap_ns - observation.lost_ns - worker.after.0 as f64).max(0.0),
             window_ns: observation.window_ns,
-            own_ns: own_ns(program),
+            own_ns: own_ns(worker),
         });
     }
     blocks.into_values().collect()
