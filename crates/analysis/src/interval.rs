@@ -33,10 +33,10 @@ use rand::rngs::SmallRng;
 use record::Interval;
 
 /// Level of every interval.
-pub const LEVEL: f64 = 0.95;
+pub(crate) const LEVEL: f64 = 0.95;
 
 /// The method in a phrase, for `method.interval`.
-pub const METHOD: &str = "outer hull of a block bootstrap of the ratio of medians (2000 resamples) and the sign-test \
+pub(crate) const METHOD: &str = "outer hull of a block bootstrap of the ratio of medians (2000 resamples) and the sign-test \
                           interval of the median block ratio, stretched by 1.5 for blocks that are not independent";
 
 /// By how much the hull is stretched: what 2.25 times fewer independent blocks would do. Chosen by measuring: over sixty
@@ -48,7 +48,7 @@ const STRETCH: f64 = 1.5;
 const RESAMPLES: usize = 2000;
 
 /// A generator for one figure: the run's seed and the figure's name, so that one more arm moves no other interval.
-pub fn dice(seed: u64, figure: &str) -> SmallRng {
+pub(crate) fn dice(seed: u64, figure: &str) -> SmallRng {
     // FNV-1a: fixed for all time, which the standard library's hasher is not.
     let name = figure.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3));
     SmallRng::seed_from_u64(seed ^ name)
@@ -57,7 +57,7 @@ pub fn dice(seed: u64, figure: &str) -> SmallRng {
 /// The ratio of the medians of two figures paired by block (`left / right`), and its 95 % interval.
 ///
 /// `None` below three pairs, or where a value is not a positive number: then there is no ratio to speak of.
-pub fn ratio(pairs: &[(f64, f64)], rng: &mut impl Rng) -> Option<Interval> {
+pub(crate) fn ratio(pairs: &[(f64, f64)], rng: &mut impl Rng) -> Option<Interval> {
     let positive = |v: f64| v.is_finite() && v > 0.0;
     if pairs.len() < FEWEST_BLOCKS || !pairs.iter().all(|&(l, r)| positive(l) && positive(r)) {
         return None;
@@ -80,7 +80,7 @@ pub fn ratio(pairs: &[(f64, f64)], rng: &mut impl Rng) -> Option<Interval> {
 /// and its 95 % interval. What the machine did between the runs is not in it.
 ///
 /// `None` with fewer than three values on a side, or where one is not a positive number.
-pub fn independent(left: &[f64], right: &[f64], rng: &mut impl Rng) -> Option<Interval> {
+pub(crate) fn independent(left: &[f64], right: &[f64], rng: &mut impl Rng) -> Option<Interval> {
     let usable = |values: &[f64]| values.len() >= FEWEST_BLOCKS && values.iter().all(|v| v.is_finite() && *v > 0.0);
     if !usable(left) || !usable(right) {
         return None;
@@ -119,7 +119,7 @@ fn stretched(hull: Interval) -> Interval {
 /// below 0.
 ///
 /// `None` below three blocks, where a value is no number, or where `a` and `c` are too alike to divide by their difference.
-pub fn share(blocks: &[(f64, f64, f64)], rng: &mut impl Rng) -> Option<Interval> {
+pub(crate) fn share(blocks: &[(f64, f64, f64)], rng: &mut impl Rng) -> Option<Interval> {
     let is_finite = |&(a, b, c): &(f64, f64, f64)| a.is_finite() && b.is_finite() && c.is_finite();
     if blocks.len() < FEWEST_BLOCKS || !blocks.iter().all(is_finite) {
         return None;
@@ -145,7 +145,7 @@ pub fn share(blocks: &[(f64, f64, f64)], rng: &mut impl Rng) -> Option<Interval>
 
 /// The median of one figure's values by block, and its 95 % interval. `None` below three values, or where one is no
 /// number.
-pub fn single(values: &[f64], rng: &mut impl Rng) -> Option<Interval> {
+pub(crate) fn single(values: &[f64], rng: &mut impl Rng) -> Option<Interval> {
     if values.len() < FEWEST_BLOCKS || !values.iter().all(|v| v.is_finite()) {
         return None;
     }

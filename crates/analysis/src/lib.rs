@@ -14,7 +14,7 @@ mod effect;
 mod evictions;
 mod expect;
 mod figures;
-pub mod interval;
+mod interval;
 mod kernel;
 mod lock_times;
 mod locks;
@@ -57,7 +57,7 @@ use view::View;
 pub const FEWEST_BLOCKS: usize = 3;
 
 /// Nominal length of a slice, µs: see "Measuring protocol" in the design.
-pub const SLICE_US: f64 = 500.0;
+pub(crate) const SLICE_US: f64 = 500.0;
 
 /// Everything that follows from a run's observations.
 #[derive(Clone, Debug, PartialEq)]

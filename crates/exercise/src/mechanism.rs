@@ -3,7 +3,7 @@
 
 use crate::places::{Touch, shown, touches, who};
 use crate::{ApartRule, Exercise, LockRule};
-use plan::placement::HOT_SHARE;
+use plan::HOT_SHARE;
 use plan::{Arm, CACHE_LINE_BYTES, OpKind, Program, WorkerProgram};
 use record::GateCheck;
 

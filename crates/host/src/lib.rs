@@ -87,7 +87,7 @@ pub use sysv::{SysvSegment, sysv_segments};
 pub use thread_room::{ThreadLimit, ThreadRoom, thread_room};
 pub use thread_state::{SleepingCall, number_is_taken, sleeping_call, thread_lives, tid_inside};
 pub use tlb::{DataTlb, Entries, data_tlb};
-pub use topology::{HostError, topology, topology_with};
+pub use topology::{HostError, topology};
 pub use tracefs::{Tracefs, tracefs};
 pub use tracepoint::{TracepointError, tracepoint_id, tracepoints};
 pub use vulnerabilities::{Vulnerability, vulnerabilities};

@@ -17,7 +17,7 @@ mod diagnosis;
 mod distances;
 mod frame;
 mod latency;
-pub mod limits;
+mod limits;
 mod lines;
 mod names;
 mod reproduce;

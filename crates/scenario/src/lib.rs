@@ -114,7 +114,8 @@ fn build(context: &mut Context, overrides: &[(String, String)]) -> Option<(Plan,
     // A flag may have replaced the file's events, which the file's claims name all the same.
     let countable =
         [measure.events.clone(), events::read(context, &root).into_iter().map(|one| one.spec).collect()].concat();
-    let scope = claims::Scope::new(&arms, (&outline.roles, &outline.locks), measure.baselines.as_deref(), &countable);
+    let scope =
+        claims::ClaimScope::new(&arms, (&outline.roles, &outline.locks), measure.baselines.as_deref(), &countable);
     let expects = claims::read(context, &root, &scope);
     if !context.problems.is_empty() {
         return None;
