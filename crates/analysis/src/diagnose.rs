@@ -1,8 +1,8 @@
 //! From layout and figures to a named cause: one rule a file. A rule fires where the layout shows the pattern *and* the
 //! run measured its cost; a pattern without a cost is no diagnosis, nor a cost without a pattern.
 //!
-//! Locks are left out of the data rules: all workers write a lock's word by design; and so is what one lock protects from
-//! the rule on true sharing, since it moves with its lock. Rules of their own look at who waits for whom, and why.
+//! Locks are left out of the data rules: all workers write a lock's word by design; and so is what one lock protects
+//! from the rule on true sharing, since it moves with its lock. Rules of their own look at who waits for whom, and why.
 
 mod adjacent_line;
 mod convoy;
@@ -58,8 +58,8 @@ pub const KINDS: [&str; 15] = [
     "none",
 ];
 
-/// What is wrong, most severe first; at most one diagnosis a kind (of `tlb_shootdown` one between processes and one between
-/// threads: their causes and cures differ), and `none` where no rule fires.
+/// What is wrong, most severe first; at most one diagnosis a kind (of `tlb_shootdown` one between processes and one
+/// between threads: their causes and cures differ), and `none` where no rule fires.
 pub(crate) fn diagnose(view: &View, arms: &[ArmSummary]) -> Vec<Diagnosis> {
     let rules = [false_sharing::find, true_sharing::find, reader_invalidation::find, adjacent_line::find];
     let of_locks = [

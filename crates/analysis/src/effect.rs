@@ -1,8 +1,8 @@
 //! The third gate of a grading: how much of what a reference gains a student's file recovers, on the host at hand.
 //!
-//! Nothing is held against an absolute time. The starter and the reference say what there is to gain here, the starter run a
-//! second time says what this machine makes of no change at all, and the share recovered is what counts, by the end of its
-//! interval that is the worse for whoever claims something: its lower end to pass, its upper end to fail.
+//! Nothing is held against an absolute time. The starter and the reference say what there is to gain here, the starter
+//! run a second time says what this machine makes of no change at all, and the share recovered is what counts, by the
+//! end of its interval that is the worse for whoever claims something: its lower end to pass, its upper end to fail.
 
 use crate::figures::Series;
 use crate::view::View;
@@ -74,8 +74,8 @@ fn blocks(starter: &Series, yours: &Series, reference: &Series) -> Vec<(f64, f64
     all.collect()
 }
 
-/// What the figures say: whether this machine tells starter and reference apart, whether it tells the starter from itself,
-/// and whether enough is recovered. The first two ask the host, the third the student.
+/// What the figures say: whether this machine tells starter and reference apart, whether it tells the starter from
+/// itself, and whether enough is recovered. The first two ask the host, the third the student.
 pub fn judge_effect(effect: &Effect) -> Vec<GateCheck> {
     let check = |what: &str, (state, why): (GateState, String)| GateCheck { what: what.to_owned(), state, why };
     vec![

@@ -15,9 +15,9 @@
 //! Below six blocks no rank reaches 95 % and the range is taken: before the stretch its level is 93.75 % with five
 //! blocks, 87.5 % with four, 75 % with three. Below three there is no interval.
 //!
-//! Two runs have no block in common. Their ratio ([`independent`]) is made in the same way of what each has: the bootstrap
-//! draws the blocks of each by themselves, and the sign-test intervals of both medians are drawn together on the logarithmic
-//! scale, distance by distance in squares, as those of independent estimates are.
+//! Two runs have no block in common. Their ratio ([`independent`]) is made in the same way of what each has: the
+//! bootstrap draws the blocks of each by themselves, and the sign-test intervals of both medians are drawn together on
+//! the logarithmic scale, distance by distance in squares, as those of independent estimates are.
 //!
 //! # References
 //! G. Y. Zou, A. Donner, *Construction of confidence limits about effect measures: a general approach*, Statistics in
@@ -39,9 +39,9 @@ pub(crate) const LEVEL: f64 = 0.95;
 pub(crate) const METHOD: &str = "outer hull of a block bootstrap of the ratio of medians (2000 resamples) and the sign-test \
                           interval of the median block ratio, stretched by 1.5 for blocks that are not independent";
 
-/// By how much the hull is stretched: what 2.25 times fewer independent blocks would do. Chosen by measuring: over sixty
-/// runs in three series the plain hull held a contended arm's pooled ratio in 14, 19 and 17 of 20, this one in 17, 19
-/// and 18 (docs/coverage.md).
+/// By how much the hull is stretched: what 2.25 times fewer independent blocks would do. Chosen by measuring: over
+/// sixty runs in three series the plain hull held a contended arm's pooled ratio in 14, 19 and 17 of 20, this one in
+/// 17, 19 and 18 (docs/coverage.md).
 const STRETCH: f64 = 1.5;
 
 /// Resamples of the bootstrap: its 2.5 % tails then rest on 50 of them. Fewer make the ends jitter by seed.
@@ -76,8 +76,8 @@ pub(crate) fn ratio(pairs: &[(f64, f64)], rng: &mut impl Rng) -> Option<Interval
     Some(stretched(hull(estimate, bootstrap, (logs.0.exp(), logs.1.exp()))))
 }
 
-/// The ratio of the medians of one figure in two runs (`left / right`), whose blocks have nothing to do with each other,
-/// and its 95 % interval. What the machine did between the runs is not in it.
+/// The ratio of the medians of one figure in two runs (`left / right`), whose blocks have nothing to do with each
+/// other, and its 95 % interval. What the machine did between the runs is not in it.
 ///
 /// `None` with fewer than three values on a side, or where one is not a positive number.
 pub(crate) fn independent(left: &[f64], right: &[f64], rng: &mut impl Rng) -> Option<Interval> {
@@ -114,11 +114,12 @@ fn stretched(hull: Interval) -> Interval {
     Interval { low: end(hull.low), high: end(hull.high), ..hull }
 }
 
-/// The share that `b` goes of the way from `a` to `c`, `(a − b) / (a − c)`, of three figures by block, and its 95 % interval:
-/// 0 where `b` is as `a`, 1 where it is as `c`. Made as [`ratio`] is, but stretched on the plain scale, since a share may be
-/// below 0.
+/// The share that `b` goes of the way from `a` to `c`, `(a − b) / (a − c)`, of three figures by block, and its 95 %
+/// interval: 0 where `b` is as `a`, 1 where it is as `c`. Made as [`ratio`] is, but stretched on the plain scale, since
+/// a share may be below 0.
 ///
-/// `None` below three blocks, where a value is no number, or where `a` and `c` are too alike to divide by their difference.
+/// `None` below three blocks, where a value is no number, or where `a` and `c` are too alike to divide by their
+/// difference.
 pub(crate) fn share(blocks: &[(f64, f64, f64)], rng: &mut impl Rng) -> Option<Interval> {
     let is_finite = |&(a, b, c): &(f64, f64, f64)| a.is_finite() && b.is_finite() && c.is_finite();
     if blocks.len() < FEWEST_BLOCKS || !blocks.iter().all(is_finite) {

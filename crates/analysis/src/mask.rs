@@ -17,14 +17,14 @@ const CORE_SPEED_CHANGE: f64 = 1.4;
 
 /// Judges one repetition: masks what was not co-running, and says why the repetition does not count, if it does not.
 ///
-/// A gap between two clock reads is an eviction where its unexplained part is over 50 µs + 3 × the worker's median
-/// read distance; so is a blocking stretch after which the run queue had kept the worker for over 50 µs, and the edge
-/// of the window where a worker had not yet, or no longer, read the clock. Slices of *all* workers
-/// that overlap an eviction of *any* are masked. Where workers share a CPU nothing is masked, waits and holds neither: the figure is the whole
+/// A gap between two clock reads is an eviction where its unexplained part is over 50 µs + 3 × the worker's median read
+/// distance; so is a blocking stretch after which the run queue had kept the worker for over 50 µs, and the edge of the
+/// window where a worker had not yet, or no longer, read the clock. Slices of *all* workers that overlap an eviction of
+/// *any* are masked. Where workers share a CPU nothing is masked, waits and holds neither: the figure is the whole
 /// window's, and [`Observation::lost_ns`] the time some worker was off its CPU.
 ///
-/// Where roles begin at different times, all of this is of what lies behind the last one's begin: before it not everyone
-/// was running.
+/// Where roles begin at different times, all of this is of what lies behind the last one's begin: before it not
+/// everyone was running.
 ///
 /// One observation a trace, in the order of `traces`. [`Observation::regime`] is left open: it depends on the others.
 /// A repetition with a worker that was [`stuck`](crate::stuck) is an error, which the caller names instead.
@@ -176,8 +176,8 @@ impl<'a> Masking<'a> {
         }
     }
 
-    /// Whether a wait or a hold overlaps no eviction, and began when all roles had. Where workers share a CPU some worker
-    /// is always off it: there evictions leave none out.
+    /// Whether a wait or a hold overlaps no eviction, and began when all roles had. Where workers share a CPU some
+    /// worker is always off it: there evictions leave none out.
     pub(crate) fn counts(&self, time: &TickSpan) -> bool {
         let evicted =
             || !self.program.shares_cpu && self.evictions.overlap(time.start_ticks, time.start_ticks + time.ticks);

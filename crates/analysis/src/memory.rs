@@ -110,8 +110,8 @@ fn tenths(ns: f64) -> f64 {
     (ns * 10.0).round() / 10.0
 }
 
-/// Whether a region was punched all through before the window ended: then the rest of it saw nothing punched. Only one that
-/// some worker has populated and no step touches can be used up; in any other pages come back.
+/// Whether a region was punched all through before the window ended: then the rest of it saw nothing punched. Only one
+/// that some worker has populated and no step touches can be used up; in any other pages come back.
 pub(crate) fn region_used_up(program: &Program, traces: &[Trace]) -> bool {
     let populated = |region: u32| program.workers.iter().any(|worker| worker.populate.contains(&region));
     let brings_pages = |verb| matches!(verb, plan::MemoryVerb::Touch | plan::MemoryVerb::Reuse);
@@ -170,8 +170,8 @@ pub enum MomentKind {
     },
 }
 
-/// Everything that one repetition's memory steps left, and what the kernel did for them, in the order of its begin: a call,
-/// the interrupts and flushes that it sent, the batches that these stalled.
+/// Everything that one repetition's memory steps left, and what the kernel did for them, in the order of its begin: a
+/// call, the interrupts and flushes that it sent, the batches that these stalled.
 pub fn moments(program: &Program, traces: &[Trace], clock: TickRate) -> Vec<Moment> {
     let mut all: Vec<Moment> = Vec::new();
     let calls = Calls::of(traces);

@@ -19,8 +19,8 @@ pub struct Distribution {
     pub times: Vec<NsCount>,
 }
 
-/// The distributions of every arm, in the arms' order; those that are empty are left out. Observations hold their times in
-/// memory only: of a run that was read from a file there are none.
+/// The distributions of every arm, in the arms' order; those that are empty are left out. Observations hold their times
+/// in memory only: of a run that was read from a file there are none.
 pub fn distributions<'a>(arms: &[ArmSummary], observations: &'a [Observation]) -> Vec<Distribution> {
     let mut found = Vec::new();
     for arm in arms {
@@ -69,13 +69,14 @@ fn whole_and_parts(arm: &ArmSummary, what: String, times: Vec<(u32, Vec<&NsCount
     named.map(|(what, times)| Distribution { arm: arm.name.clone(), what, times }).collect()
 }
 
-/// Percentiles of times in nanoseconds, to three digits, each the time of the nearest rank from above; `None` of nothing.
+/// Percentiles of times in nanoseconds, to three digits, each the time of the nearest rank from above; `None` of
+/// nothing.
 pub fn percentiles<'a>(times: impl IntoIterator<Item = &'a NsCount>) -> Option<Percentiles> {
     of(&histogram(times.into_iter().copied())?)
 }
 
-/// The same with HdrHistogram's correction for coordinated omission: a time longer than the interval at which times were
-/// due stands also for those that would have been taken meanwhile, each shorter by one interval.
+/// The same with HdrHistogram's correction for coordinated omission: a time longer than the interval at which times
+/// were due stands also for those that would have been taken meanwhile, each shorter by one interval.
 pub(crate) fn corrected_percentiles<'a>(
     times: impl IntoIterator<Item = &'a NsCount>,
     expected_interval_ns: u64,

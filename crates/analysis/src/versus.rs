@@ -22,8 +22,9 @@ pub struct Kept<'a> {
 }
 
 impl<'a> Kept<'a> {
-    /// Those of `observations`, as [`analyse`](crate::analyse) has left them, that are not spoiled and lie in the regime that
-    /// `regime_of` gives for their arm: [`ArmSummary::regime`](record::ArmSummary::regime). `seed` is that of the run.
+    /// Those of `observations`, as [`analyse`](crate::analyse) has left them, that are not spoiled and lie in the
+    /// regime that `regime_of` gives for their arm: [`ArmSummary::regime`](record::ArmSummary::regime). `seed` is that
+    /// of the run.
     pub fn of(observations: &'a [Observation], regime_of: impl Fn(&str) -> Option<u32>, seed: u64) -> Kept<'a> {
         let mut arms: BTreeMap<&str, BTreeMap<u32, Vec<&Observation>>> = BTreeMap::new();
         let counts = |o: &&Observation| o.spoiled.is_empty() && o.regime.is_some() && o.regime == regime_of(&o.arm);
@@ -33,8 +34,8 @@ impl<'a> Kept<'a> {
         Kept { seed, arms }
     }
 
-    /// How much faster `arm` is than `base` in one role: the time of a pass in `base` over that in `arm`, paired by block;
-    /// `None` below three blocks of both.
+    /// How much faster `arm` is than `base` in one role: the time of a pass in `base` over that in `arm`, paired by
+    /// block; `None` below three blocks of both.
     pub fn gain(&self, base: &str, arm: &str, role: &str, who: Who) -> Option<Interval> {
         let pairs = pairs(&self.series(base, role, who), &self.series(arm, role, who));
         interval::ratio(&pairs, &mut interval::dice(self.seed, &format!("{base}/{arm}/{role}/{who:?}")))

@@ -143,8 +143,8 @@ fn stolen(view: &View) -> Option<Warning> {
     Some(warning("stolen", text, advice))
 }
 
-/// The kernel adds up the CPUs on which a cgroup was stopped, which may be more than the workers': a share beyond all of
-/// theirs says no more than that.
+/// The kernel adds up the CPUs on which a cgroup was stopped, which may be more than the workers': a share beyond all
+/// of theirs says no more than that.
 fn share_of_cpus(share: f64) -> String {
     if share > 1.0 { "all (and others' CPUs beside)".to_owned() } else { at_least_a_trace(share) }
 }

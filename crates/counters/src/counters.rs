@@ -78,8 +78,8 @@ impl Counters {
     }
 
     /// Opens the window: one getrusage, then one ioctl a group, the hardware's last, no allocation; a few microseconds.
-    /// In a run with memory steps first a reading of `/proc/interrupts`, which takes 60 µs on two CPUs, and last an ioctl for
-    /// each event of the log. Several windows add up.
+    /// In a run with memory steps first a reading of `/proc/interrupts`, which takes 60 µs on two CPUs, and last an
+    /// ioctl for each event of the log. Several windows add up.
     pub fn enable(&mut self) {
         self.interrupted.iter_mut().for_each(Interrupted::enable);
         self.noted.enable();
@@ -117,8 +117,8 @@ impl Counters {
         readings
     }
 
-    /// What was logged over the windows so far; `None` where no log was ordered. Call it after [`Counters::disable`]; it
-    /// allocates.
+    /// What was logged over the windows so far; `None` where no log was ordered. Call it after [`Counters::disable`];
+    /// it allocates.
     pub fn log(&self) -> Option<KernelTrace> {
         self.log.as_ref().map(Log::trace)
     }
@@ -131,8 +131,8 @@ impl Counters {
     }
 }
 
-/// Whether the cores have a PMU: one of the lab's events opened, or was refused for another reason than that nobody counts
-/// it. A user's event may be of a unit beside them.
+/// Whether the cores have a PMU: one of the lab's events opened, or was refused for another reason than that nobody
+/// counts it. A user's event may be of a unit beside them.
 fn has_pmu(hardware: &Opened) -> bool {
     let is_lab_s = |event: &Event| ![Family::Own, Family::Unit].contains(&event.family);
     hardware.groups.iter().flat_map(|counted| &counted.events).any(is_lab_s)

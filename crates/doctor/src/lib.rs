@@ -1,5 +1,9 @@
 //! What this machine's facts mean for a run: one check a line, each with why it matters and what changes it. Only reads;
 //! the facts themselves come from `host` and `counters`.
+//!
+//! [`examine`] looks at a [`Patient`], a machine as `host` reads it, and gives the [`Finding`]s by theme, a folder each:
+//! `counting`, `hardware`, `noise`, `limits`. A check is a function there that returns its finding; `docs/doctor.md` has a
+//! row for each.
 #![forbid(unsafe_code)]
 
 mod counting;

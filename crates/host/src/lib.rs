@@ -1,6 +1,10 @@
 //! What the machine says about itself: CPUs and what they share, the kernel's permissions, time taken away.
 //!
-//! Everything is read below a [`Root`], which tests replace by a folder of their own.
+//! Everything is read below a [`Root`], which tests replace by a folder of their own, and each file here reads one
+//! thing: of the CPUs ([`topology`], [`data_caches`], [`cpu_identity`], [`scaling`]), of memory ([`mappings`],
+//! [`shared_memory`], [`free_huge_pages`]), of what may be counted ([`core_pmus`], [`tracepoint_id`], [`privileges`]),
+//! of what disturbs ([`device_interrupts`], [`stolen_ns`], [`cpu_quota`]), and of other processes
+//! ([`processes_called`], [`sleeping_call`]). What a machine does not tell is `None`, or an error that says what to do.
 #![deny(unsafe_code)] // but for the module that maps a page
 
 mod address_space;

@@ -1,8 +1,8 @@
 //! The three protocols as tables: what becomes of a line's copies when a core reads or writes it.
 //!
 //! MESI: M. S. Papamarcos and J. H. Patel, "A low-overhead coherence solution for multiprocessors with private cache
-//! memories", ISCA 1984. MOESI: P. Sweazey and A. J. Smith, "A class of compatible cache consistency protocols and their
-//! support by the IEEE Futurebus", ISCA 1986; AMD64 Architecture Programmer's Manual, volume 2, 7.3. MESIF: J. R.
+//! memories", ISCA 1984. MOESI: P. Sweazey and A. J. Smith, "A class of compatible cache consistency protocols and
+//! their support by the IEEE Futurebus", ISCA 1986; AMD64 Architecture Programmer's Manual, volume 2, 7.3. MESIF: J. R.
 //! Goodman and H. H. J. Hum, "MESIF: a two-hop cache coherency protocol for point-to-point interconnects", 2009.
 
 /// How copies of a line are kept coherent.
@@ -96,8 +96,8 @@ impl Protocol {
         }
     }
 
-    /// A write by another core: every other copy ends, the writer's is [`State::Modified`]. Whether what the supplying copy
-    /// held travels to the writer dirty; none of the three writes it back on the way.
+    /// A write by another core: every other copy ends, the writer's is [`State::Modified`]. Whether what the supplying
+    /// copy held travels to the writer dirty; none of the three writes it back on the way.
     pub(crate) fn write(self, holder: State) -> bool {
         holder.is_dirty()
     }

@@ -11,8 +11,8 @@ pub(crate) struct Place {
     pub(crate) word: u32,
 }
 
-/// What an access touches: a word, and where that straddles two lines its rest in the second one, which is an access of its
-/// own.
+/// What an access touches: a word, and where that straddles two lines its rest in the second one, which is an access of
+/// its own.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Target {
     pub(crate) place: Place,

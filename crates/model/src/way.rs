@@ -5,10 +5,10 @@ use crate::time::Ps;
 
 /// How long a way is this time, between its shortest and its longest.
 ///
-/// Where two cores want a line all the time, the next request is on its way before the line has come. Had it nothing to do
-/// with how long that took, a line that came soon would be kept longer, and the contended probe's figure, which has the
-/// tenure, would not come out any more. So a request for a line that is still on its way, and comes sooner than usual, is as
-/// much sooner itself; any other takes as long as usual.
+/// Where two cores want a line all the time, the next request is on its way before the line has come. Had it nothing to
+/// do with how long that took, a line that came soon would be kept longer, and the contended probe's figure, which has
+/// the tenure, would not come out any more. So a request for a line that is still on its way, and comes sooner than
+/// usual, is as much sooner itself; any other takes as long as usual.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Way(u32);
 

@@ -3,8 +3,8 @@
 use crate::units::{HUGE_PAGE_BYTES, Nanos, PAGE_BYTES};
 use serde::{Deserialize, Serialize};
 
-/// Memory of a size and a kind of page, mapped before the window by each process of which a worker names it, and untouched
-/// but for [`WorkerProgram::populate`](crate::WorkerProgram::populate).
+/// Memory of a size and a kind of page, mapped before the window by each process of which a worker names it, and
+/// untouched but for [`WorkerProgram::populate`](crate::WorkerProgram::populate).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Region {
     /// Its name in steps.
@@ -85,9 +85,11 @@ pub enum MemoryVerb {
     DontNeed,
     /// `mprotect` to read-only and back, of this process's view.
     Protect,
-    /// `mmap` of new private memory, touched; it stays until the pass unmaps it. Of the region only size and pages count.
+    /// `mmap` of new private memory, touched; it stays until the pass unmaps it. Of the region only size and pages
+    /// count.
     Map,
-    /// `munmap` of what the pass has mapped; of a shared region, of this process's view, which is mapped anew in its place.
+    /// `munmap` of what the pass has mapped; of a shared region, of this process's view, which is mapped anew in its
+    /// place.
     Unmap,
     /// `malloc` of a chunk, touched, and `free`. Of the region only the size counts.
     Free,

@@ -100,8 +100,8 @@ pub struct ArmSummary {
     /// One repetition's memory steps through the window; `None` where no loop has any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeline: Option<Timeline>,
-    /// The kernel's stacks at flushes and function-call interrupts, most frequent first by role and event; empty without
-    /// `--stacks`.
+    /// The kernel's stacks at flushes and function-call interrupts, most frequent first by role and event; empty
+    /// without `--stacks`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stacks: Vec<StackSummary>,
     /// What the model made of it; `None` where no model ran.
@@ -198,8 +198,8 @@ pub struct RoleSummary {
     /// `service_ns` with HdrHistogram's correction for coordinated omission, its expected interval the role's period.
     #[serde(default)]
     pub service_corrected_ns: Option<Percentiles>,
-    /// Time of a batch of its `touch` steps, as it was, from the begin of the last role's work on; `None` where its loop
-    /// has none.
+    /// Time of a batch of its `touch` steps, as it was, from the begin of the last role's work on; `None` where its
+    /// loop has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub batch_ns: Option<Percentiles>,
     /// The same with each stall charged to every batch that should have started meanwhile.

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Diagnosis {
     /// `false_sharing`, `true_sharing`, `reader_invalidation`, `adjacent_line`; of locks `long_hold`, `convoy`,
-    /// `costly_handoff`, `unfair`, `starved`, `oversubscribed`, `lock_word_shares_line`, `owner_died`, `lock_contention`;
-    /// of memory given back `tlb_shootdown`; or `none`.
+    /// `costly_handoff`, `unfair`, `starved`, `oversubscribed`, `lock_word_shares_line`, `owner_died`,
+    /// `lock_contention`; of memory given back `tlb_shootdown`; or `none`.
     pub kind: String,
     /// How much it costs.
     pub severity: Severity,
@@ -24,8 +24,8 @@ pub struct Diagnosis {
     pub evidence: Vec<Evidence>,
     /// What to do.
     pub cure: String,
-    /// What the cure gave in this run: the ratio of ns per pass, sick over cured; of `tlb_shootdown` that of the batches'
-    /// 99.9th percentile where it tells more. `None` where no arm holds the cure.
+    /// What the cure gave in this run: the ratio of ns per pass, sick over cured; of `tlb_shootdown` that of the
+    /// batches' 99.9th percentile where it tells more. `None` where no arm holds the cure.
     pub expected_gain: Option<Gain>,
 }
 

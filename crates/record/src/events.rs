@@ -44,8 +44,8 @@ impl<'a> Events<'a> {
         }
     }
 
-    /// What is counted here, in a few words for a head or a sentence; on a machine with several kinds of core, what each
-    /// of them counts.
+    /// What is counted here, in a few words for a head or a sentence; on a machine with several kinds of core, what
+    /// each of them counts.
     pub fn shown(self, name: &str) -> String {
         let mut all: Vec<&str> = Vec::new();
         for event in self.of(name).filter(|_| self.differs(name)) {

@@ -2,8 +2,8 @@
 //! `worker`, `analysis` and the coordinator.
 //!
 //! Begin with [`Trace`], what a worker wrote, in ticks; `analysis` judges it into an [`Observation`], and many of these
-//! into the [`ArmSummary`]s, claims and diagnoses of a [`Run`]. A count that could not be taken is a [`Reading`] that says
-//! why, never 0.
+//! into the [`ArmSummary`]s, claims and diagnoses of a [`Run`]. A count that could not be taken is a [`Reading`] that
+//! says why, never 0.
 //!
 //! The serialised form of [`Run`] is the JSON contract, as are those of the other commands ([`Attach`], [`ModelRun`],
 //! [`Comparison`], …): field names are part of it, and it only grows within one [`SCHEMA_VERSION`].

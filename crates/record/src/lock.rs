@@ -30,14 +30,15 @@ pub struct LockSummary {
     pub longest_run: u64,
     /// Acquisitions that found the previous owner dead.
     pub owner_died: u64,
-    /// Share of acquisitions whose first try failed; `None` with no acquisition, and where it was not looked at (a `plain`
-    /// arm).
+    /// Share of acquisitions whose first try failed; `None` with no acquisition, and where it was not looked at (a
+    /// `plain` arm).
     #[serde(default)]
     pub contended_share: Option<f64>,
     /// Changes of owner for each acquisition.
     #[serde(default)]
     pub handoffs_per_op: Option<f64>,
-    /// Jain's index of its workers' acquisitions in the time in which all ran: the median repetition's. `None` for a lone worker, and for copies.
+    /// Jain's index of its workers' acquisitions in the time in which all ran: the median repetition's. `None` for a
+    /// lone worker, and for copies.
     #[serde(default)]
     pub fairness_jain: Option<f64>,
     /// Longest stretch of a window in which some worker did not acquire it, and whose it was.

@@ -4,11 +4,12 @@ use crate::times::{NsCount, TickCount};
 use plan::MemoryVerb;
 use serde::{Deserialize, Serialize};
 
-/// One worker's memory steps in one window, unjudged; `None` in a [`Trace`](crate::Trace) whose loop has none. All of it is
-/// kept in memory that was reserved and touched before the warm-up.
+/// One worker's memory steps in one window, unjudged; `None` in a [`Trace`](crate::Trace) whose loop has none. All of
+/// it is kept in memory that was reserved and touched before the warm-up.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MemoryTrace {
-    /// Length of a bucket of the timeline, ticks: a millisecond, or longer where the window has more of them than are kept.
+    /// Length of a bucket of the timeline, ticks: a millisecond, or longer where the window has more of them than are
+    /// kept.
     pub bucket_ticks: u64,
     /// Buckets with a batch in them, ascending.
     pub buckets: Vec<BatchBucket>,
@@ -95,7 +96,8 @@ pub struct Punched {
     pub bytes: u64,
 }
 
-/// One worker's memory steps in one repetition: the trace in nanoseconds. Times are nanoseconds after the window opened.
+/// One worker's memory steps in one repetition: the trace in nanoseconds. Times are nanoseconds after the window
+/// opened.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MemoryObservation {
     /// Batches of touches from the begin of the last role's work on.
@@ -168,7 +170,8 @@ pub struct WorkerTimeline {
 }
 
 impl WorkerTimeline {
-    /// Most calls, and most stalls, that `run.json` keeps of a worker: a page can show no more, and `timeline.csv` has all.
+    /// Most calls, and most stalls, that `run.json` keeps of a worker: a page can show no more, and `timeline.csv` has
+    /// all.
     pub const MOST_CALLS: usize = 250;
 }
 

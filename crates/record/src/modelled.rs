@@ -1,5 +1,5 @@
-//! What a model made of arms: computed from the Program and a machine's figures, never measured. It stands beside what was
-//! measured, under its own name.
+//! What a model made of arms: computed from the Program and a machine's figures, never measured. It stands beside what
+//! was measured, under its own name.
 
 use crate::arm::{Kind, LayoutRow, Modelled};
 use crate::run::{ScenarioText, Tool};

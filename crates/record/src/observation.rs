@@ -65,8 +65,8 @@ pub struct Observation {
     /// Why the repetition does not count. Empty where it does; the same for all its workers. The reasons are
     /// `lost_time` (little of the window was co-running), `regime_changed` (before and after it the line's times
     /// differ), `no_regime` (evictions left the contended probe without a reading), `core_speed_changed` (a core became
-    /// faster or slower within it), `gap_log_full` (evictions are missing from the mask) and `region_used_up` (a region was
-    /// punched all through before the window ended).
+    /// faster or slower within it), `gap_log_full` (evictions are missing from the mask) and `region_used_up` (a region
+    /// was punched all through before the window ended).
     pub spoiled: Vec<String>,
     /// Counters over the whole window.
     pub counters: CounterReadings,

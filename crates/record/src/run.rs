@@ -147,8 +147,8 @@ pub struct Method {
     pub control: Option<Interval>,
     /// Share of the window spent reading the clock and logging, as measured; `None` where it was not.
     pub watching_cost: Option<f64>,
-    /// What trying locks first and timing them cost: the first variant's ns per pass over its `plain` twin's. `None` where
-    /// there is no such twin, or too few repetitions of it.
+    /// What trying locks first and timing them cost: the first variant's ns per pass over its `plain` twin's. `None`
+    /// where there is no such twin, or too few repetitions of it.
     #[serde(default)]
     pub lock_timing: Option<Interval>,
     /// The headline regime, where repetitions agree on one.

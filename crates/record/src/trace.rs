@@ -30,11 +30,11 @@ pub struct Trace {
     pub close_ticks: u64,
     /// Passes between the first and the last clock read inside the window.
     pub passes: u64,
-    /// Passes of the loop from its first on: those of the warm-up, of the window, and after it. What one of them adds up
-    /// in memory was added so many times.
+    /// Passes of the loop from its first on: those of the warm-up, of the window, and after it. What one of them adds
+    /// up in memory was added so many times.
     pub all_passes: u64,
-    /// Whether its last pass was given up in its middle, for a wait that would not have ended: what that pass did before
-    /// stays done, and it is not among [`Trace::all_passes`].
+    /// Whether its last pass was given up in its middle, for a wait that would not have ended: what that pass did
+    /// before stays done, and it is not among [`Trace::all_passes`].
     pub gave_up: bool,
     /// Ticks between those two reads.
     pub span_ticks: u64,
@@ -73,7 +73,8 @@ pub struct Trace {
     /// The same after the window.
     pub core_loop_after_ticks: u64,
     /// Ticks between the two notes of what is taken from the worker's CPU and cgroup: before the warm-up, and after all
-    /// have left the window. Counters that [span the warm-up](plan::event::spans_warm_up) are of this stretch. `None` where not both were made.
+    /// have left the window. Counters that [span the warm-up](plan::event::spans_warm_up) are of this stretch. `None`
+    /// where not both were made.
     pub noted_ticks: Option<u64>,
     /// What the worker's counters said about its window.
     pub counters: CounterReadings,

@@ -1,5 +1,5 @@
-//! `[[expect]]`: claims on the outcome, and the conditions under which they are made. Predictions are written in the same
-//! words, and are read here too.
+//! `[[expect]]`: claims on the outcome, and the conditions under which they are made. Predictions are written in the
+//! same words, and are read here too.
 
 mod scope;
 

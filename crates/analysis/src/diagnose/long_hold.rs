@@ -1,4 +1,5 @@
-//! Long hold: the waits at a lock are far longer than most hold it, because one role sometimes, or always, holds it long.
+//! Long hold: the waits at a lock are far longer than most hold it, because one role sometimes, or always, holds it
+//! long.
 
 use super::cost;
 use super::locks::{self, Finding, Site, estimated, figure, measured};
@@ -8,12 +9,12 @@ use crate::words;
 use plan::{BoundArm, Program};
 use record::{ArmSummary, Diagnosis, NsCount, Percentiles};
 
-/// A hold is long from so many times the typical one, the median of the role that holds shortest: one hold varies by two
-/// or three with what the critical section finds in its caches, which is no reason to look for a culprit.
+/// A hold is long from so many times the typical one, the median of the role that holds shortest: one hold varies by
+/// two or three with what the critical section finds in its caches, which is no reason to look for a culprit.
 const LONG: f64 = 10.0;
 
-/// No shorter hold is long: the lines of what a lock protects may have to come from another core each time, which takes up
-/// to some hundred nanoseconds each. Against a median of 10 ns, which is the clock's own step on some machines, that
+/// No shorter hold is long: the lines of what a lock protects may have to come from another core each time, which takes
+/// up to some hundred nanoseconds each. Against a median of 10 ns, which is the clock's own step on some machines, that
 /// would be ten times as long.
 const LEAST_LONG_NS: f64 = 1000.0;
 

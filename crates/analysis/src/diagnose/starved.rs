@@ -9,8 +9,8 @@ use plan::{OpKind, WorkerProgram};
 use record::{ArmSummary, Diagnosis};
 use std::collections::BTreeMap;
 
-/// No shorter gap is starvation: it is three time slices of the kernel's scheduler (`base_slice_ns`, 3 ms on two CPUs), and
-/// an eviction that the mask just did not see is no longer.
+/// No shorter gap is starvation: it is three time slices of the kernel's scheduler (`base_slice_ns`, 3 ms on two CPUs),
+/// and an eviction that the mask just did not see is no longer.
 const LEAST_GAP_NS: f64 = 10e6;
 
 /// So many median waits must fit in the gap: a lock whose waits are always long starves nobody.
@@ -19,7 +19,8 @@ const MEDIAN_WAITS: f64 = 100.0;
 /// The gap must be so many times as long as the worker's own loop makes it, and as the others' gaps.
 const TIMES_OTHERS: f64 = 10.0;
 
-/// In so large a part of the kept repetitions it must be seen: a single one may be the host's doing, unseen by any mask.
+/// In so large a part of the kept repetitions it must be seen: a single one may be the host's doing, unseen by any
+/// mask.
 const LEAST_SHARE: f64 = 0.5;
 
 pub(super) fn find(view: &View, arms: &[ArmSummary]) -> Option<(f64, Diagnosis)> {

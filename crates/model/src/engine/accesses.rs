@@ -63,9 +63,9 @@ impl Engine<'_> {
         Some(self.hit(worker, place, false, now))
     }
 
-    /// Whether a load has to wait for one before it, of a line that another core took away: what is read ahead of it would
-    /// not count, since the line can be taken away again before it is read in order (Intel SDM vol. 3, "Memory Ordering";
-    /// cores that read ahead all the same begin again then).
+    /// Whether a load has to wait for one before it, of a line that another core took away: what is read ahead of it
+    /// would not count, since the line can be taken away again before it is read in order (Intel SDM vol. 3, "Memory
+    /// Ordering"; cores that read ahead all the same begin again then).
     #[inline(always)]
     pub(super) fn waits_for_loads(&mut self, worker: usize, target: &Target) -> bool {
         let me = &self.workers[worker];
@@ -134,7 +134,8 @@ impl Engine<'_> {
         self.workers[worker].blocked != Blocked::No
     }
 
-    /// An atomic read-modify-write: the buffer drained, the line owned. What was there; `None` where it cannot be made yet.
+    /// An atomic read-modify-write: the buffer drained, the line owned. What was there; `None` where it cannot be made
+    /// yet.
     #[inline(always)]
     pub(super) fn modify(&mut self, worker: usize, place: Place, update: impl Fn(u64) -> u64) -> Option<u64> {
         let atomic = match self.workers[worker].atomic {
@@ -164,8 +165,8 @@ impl Engine<'_> {
         Some(before)
     }
 
-    /// Begins an atomic, once the buffer is drained: its line is asked for ahead. When in its time it needs that is drawn;
-    /// waiting for the line is beside that time. `None` where it cannot be gone on with now.
+    /// Begins an atomic, once the buffer is drained: its line is asked for ahead. When in its time it needs that is
+    /// drawn; waiting for the line is beside that time. `None` where it cannot be gone on with now.
     fn begin_atomic(&mut self, worker: usize, place: Place) -> Option<Atomic> {
         let price = self.prices.atomic;
         let me = &mut self.workers[worker];

@@ -2,8 +2,8 @@
 //!
 //! What all have in common is here; the algorithms stand by how their waiters wait: `spinning`, `queues`, `sleeping`.
 //!
-//! An acquisition or release is gone through in phases, each with one access at its beginning: where it has to wait, it is
-//! called again in the phase it left.
+//! An acquisition or release is gone through in phases, each with one access at its beginning: where it has to wait, it
+//! is called again in the phase it left.
 
 mod queues;
 mod sleeping;

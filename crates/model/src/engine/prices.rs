@@ -12,8 +12,8 @@ struct HalfFetch {
     span: Ps,
 }
 
-/// Half of the distance between the quartiles of a fetch, in the most that its answer deviates: half of a number drawn alike
-/// between -1 and 1 lies between the halves.
+/// Half of the distance between the quartiles of a fetch, in the most that its answer deviates: half of a number drawn
+/// alike between -1 and 1 lies between the halves.
 const QUARTILE: f64 = 0.5;
 
 impl HalfFetch {
@@ -24,16 +24,16 @@ impl HalfFetch {
     }
 }
 
-/// The longest tenure. When a core gives a line up has nothing to do with where its program stands: single tenures are drawn
-/// up to this, all alike. Were all equally long, a program whose loop is shorter would lose its line at the same of its
-/// operations each time.
+/// The longest tenure. When a core gives a line up has nothing to do with where its program stands: single tenures are
+/// drawn up to this, all alike. Were all equally long, a program whose loop is shorter would lose its line at the same
+/// of its operations each time.
 #[derive(Copy, Clone, Debug)]
 struct LongestTenure(Ps);
 
 impl LongestTenure {
-    /// Such that as many passes of the contended probe begin in a tenure, on average, as the figure holds. The first begins
-    /// with it and each a `bump_ns` after the last: over tenures up to L, which is n and a rest of them, n - n (n + 1) / 2 L
-    /// begin after the first.
+    /// Such that as many passes of the contended probe begin in a tenure, on average, as the figure holds. The first
+    /// begins with it and each a `bump_ns` after the last: over tenures up to L, which is n and a rest of them, n - n
+    /// (n + 1) / 2 L begin after the first.
     fn of(tenure_ns: f64, bump_ns: f64) -> LongestTenure {
         let after_first = tenure_ns / bump_ns - 1.0;
         if after_first <= 0.0 {
@@ -122,7 +122,8 @@ impl Prices {
     }
 
     /// What the kernel takes for what usually takes `usual`: from half of it to half more, all alike. No two calls go
-    /// through the same caches and branches; were they equally long, two workers could meet each other in the kernel for ever.
+    /// through the same caches and branches; were they equally long, two workers could meet each other in the kernel
+    /// for ever.
     pub(super) fn draw_kernel(&self, usual: Ps, chance: &mut Chance) -> Ps {
         usual / 2 + chance.below(usual)
     }

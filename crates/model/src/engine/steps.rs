@@ -84,8 +84,8 @@ impl Engine<'_> {
         }
     }
 
-    /// Where the operation touches memory, drawn anew where that is one of many; one that has to be gone on with keeps what
-    /// it drew.
+    /// Where the operation touches memory, drawn anew where that is one of many; one that has to be gone on with keeps
+    /// what it drew.
     #[inline(always)]
     fn choose(&mut self, worker: usize, at: &Where) -> Target {
         match at {
@@ -110,7 +110,8 @@ impl Engine<'_> {
         Outcome::Next
     }
 
-    /// Makes an access at the worker's time, and with it the one of a rest in the next line; then the worker's time goes on.
+    /// Makes an access at the worker's time, and with it the one of a rest in the next line; then the worker's time
+    /// goes on.
     #[inline(always)]
     fn access(&mut self, worker: usize, target: Target, access: impl Fn(&mut Self, usize, Place) -> Cost) -> Outcome {
         let mut cost = access(self, worker, target.place);

@@ -28,7 +28,8 @@ pub(super) struct Worker {
     pub(super) buffer: Buffer,
     pub(super) loads: VecDeque<Outstanding>,
     pub(super) atomic: Option<Atomic>,
-    /// What the instructions that come next may take without the worker's time going on: they were begun beside an atomic.
+    /// What the instructions that come next may take without the worker's time going on: they were begun beside an
+    /// atomic.
     pub(super) beside: Ps,
     pub(super) tally: Tally,
     pub(super) locks: Vec<LockTally>,

@@ -29,8 +29,8 @@ pub struct HostFigures<'a> {
     pub processor: Option<CpuIdentity>,
     /// A core's first and second level and a cluster's last one; `None` where the machine does not describe it.
     pub caches: [Option<Geometry>; 3],
-    /// Between cores that share the last level, the socket, the machine: one way of a line thrown to and fro, and a pass
-    /// of two CPUs that count up words of one line, nanoseconds. `None` where it was not measured.
+    /// Between cores that share the last level, the socket, the machine: one way of a line thrown to and fro, and a
+    /// pass of two CPUs that count up words of one line, nanoseconds. `None` where it was not measured.
     pub distances: [Option<(f64, f64)>; 3],
     /// What operations cost.
     pub costs: CostProbe,

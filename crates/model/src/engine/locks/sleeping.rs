@@ -107,8 +107,8 @@ impl Engine<'_> {
         self.sleep(worker, lock)
     }
 
-    /// A reader-writer lock that prefers nobody. Who meets a writer says so, and sleeps unless that one has gone by then;
-    /// a writer that meets readers sleeps until the last of them has gone.
+    /// A reader-writer lock that prefers nobody. Who meets a writer says so, and sleeps unless that one has gone by
+    /// then; a writer that meets readers sleeps until the last of them has gone.
     pub(super) fn acquire_rwlock(
         &mut self,
         worker: usize,
@@ -175,8 +175,8 @@ impl Engine<'_> {
     pub(super) fn release_futex(&mut self, worker: usize, lock: u32, words: &LockWords) -> LockOutcome {
         let hands_over = words.kind == LockKind::PthreadPi && !self.sleepers[lock as usize].is_empty();
         if hands_over {
-            // The kernel gives it to the first of the sleepers; the word keeps saying that it is held. Its own atomics drain
-            // the buffer.
+            // The kernel gives it to the first of the sleepers; the word keeps saying that it is held. Its own atomics
+            // drain the buffer.
             if !self.workers[worker].buffer.is_empty() {
                 self.wait_for_buffer(worker, 0, Blocked::Drained);
                 return self.short(worker);

@@ -1,5 +1,5 @@
-//! Locks whose waiters read until they see their turn: test-and-set with and without a look first, tickets, the sequence
-//! lock.
+//! Locks whose waiters read until they see their turn: test-and-set with and without a look first, tickets, the
+//! sequence lock.
 
 use super::LockOutcome::{self, Done, GoesOn, Jumps};
 use super::{FREE, HELD};
