@@ -15,6 +15,7 @@ mod evictions;
 mod expect;
 mod figures;
 mod interval;
+mod kept;
 mod kernel;
 mod lock_times;
 mod locks;
@@ -29,19 +30,18 @@ mod term;
 #[cfg(test)]
 mod testkit;
 mod times;
-mod versus;
 mod view;
 mod warnings;
 mod words;
 
 pub use diagnose::KINDS;
 pub use effect::{EffectQuestion, effect, judge_effect};
+pub use kept::{Kept, Who};
 pub use lock_times::{LockSpan, LockTime, each_lock_time};
 pub use mask::{observe, watching_share};
 pub use memory::{Moment, MomentKind, moments};
 pub use stuck::{Stuck, stuck};
 pub use times::{DIGITS, Distribution, distributions, percentiles};
-pub use versus::{Kept, Who};
 
 use plan::{Bound, Plan, Topology};
 use record::{

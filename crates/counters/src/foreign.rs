@@ -40,6 +40,9 @@ impl ThreadCounter {
 
     /// What it has counted, and for how long it was enabled and on a counter, nanoseconds; that of threads that ended
     /// included.
+    ///
+    /// # Errors
+    /// What read(2) of the counter answers.
     pub fn read(&mut self) -> Result<(u64, u64, u64), Errno> {
         let seen = self.0.read_count_and_time().map_err(|error| errno(&error))?;
         Ok((seen.count, seen.time_enabled, seen.time_running))

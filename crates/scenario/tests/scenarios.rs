@@ -3,7 +3,7 @@
 
 use plan::event::COUNTERS;
 use plan::expect::{HostFact, Metric, Subject};
-use plan::{ArmKind, Cpu, CpuId, Repetitions, Topology, bind::bind};
+use plan::{ArmKind, Cpu, CpuId, Repetitions, Topology, bind};
 use scenario::schema;
 use std::path::{Path, PathBuf};
 
