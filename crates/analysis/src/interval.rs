@@ -21,9 +21,8 @@
 //!
 //! # References
 //! G. Y. Zou, A. Donner, *Construction of confidence limits about effect measures: a general approach*, Statistics in
-//! Medicine 27, 2008 (drawing two intervals together);
-//! B. Efron, R. Tibshirani, *An Introduction to the Bootstrap*, ch. 13; W. J. Conover, *Practical Nonparametric
-//! Statistics*, 3.2 (confidence interval for a quantile).
+//! Medicine 27, 2008 (drawing two intervals together); B. Efron, R. Tibshirani, *An Introduction to the Bootstrap*, ch.
+//! 13; W. J. Conover, *Practical Nonparametric Statistics*, 3.2 (confidence interval for a quantile).
 
 use crate::FEWEST_BLOCKS;
 use crate::stats::{median, median_of};

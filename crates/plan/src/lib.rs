@@ -37,4 +37,6 @@ pub use region::{MemoryStep, MemoryVerb, Pages, Region};
 pub use scenario::{Arm, ArmKind, Baseline, Case, Count, CpuChoice, Field, Measure, Plan, Repetitions, Role, Width};
 pub use step::{Action, Element, Step, Target};
 pub use topology::{Cpu, Topology};
-pub use units::{CACHE_LINE_BYTES, CpuId, HUGE_PAGE_BYTES, LINE_PAIR_BYTES, Nanos, PAGE_BYTES, TickRate, WorkerIndex};
+pub use units::{
+    CACHE_LINE_BYTES, CpuId, HUGE_PAGE_BYTES, LINE_PAIR_BYTES, Nanos, PAGE_BYTES, TIMER_SLACK, TickRate, WorkerIndex,
+};

@@ -6,13 +6,10 @@ use super::buffer::Stored;
 use super::progress::{Blocked, Goes, LockOutcome, Phase};
 use crate::line::Asked;
 use crate::script::{Do, Place, Target, Update, Where};
-use crate::time::{NEVER, Ps};
+use crate::time::{NEVER, Ps, ps};
 
 /// Instructions a nanosecond of `work`: a multiplication and an addition a turn of about four cycles.
 const WORK_INSTRUCTIONS_A_NS: u64 = 2;
-
-/// What `sleep` takes beyond its time: the kernel's default timer slack (prctl(2), PR_SET_TIMERSLACK).
-const TIMER_SLACK: Ps = 50_000_000;
 
 /// What came of an operation.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -66,7 +63,9 @@ impl Engine<'_> {
             Do::Fence if self.workers[worker].buffer.is_empty() => self.pass_time(worker, self.prices.fence, 1),
             Do::Fence => self.wait_drained(worker),
             Do::Yield => self.pass_time(worker, self.prices.syscall, self.prices.window),
-            Do::Sleep(time) => self.pass_time(worker, time.saturating_add(TIMER_SLACK), self.prices.window),
+            Do::Sleep(time) => {
+                self.pass_time(worker, time.saturating_add(ps(plan::TIMER_SLACK.0 as f64)), self.prices.window)
+            }
         }
     }
 
