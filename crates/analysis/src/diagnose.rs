@@ -4,33 +4,37 @@
 //! Locks are left out of the data rules: all workers write a lock's word by design; and so is what one lock protects
 //! from the rule on true sharing, since it moves with its lock. Rules of their own look at who waits for whom, and why.
 
+// The rules.
 mod adjacent_line;
 mod convoy;
-mod cost;
 mod costly_handoff;
-mod counts;
-mod evidence;
 mod false_sharing;
-mod held;
-mod lines;
 mod lock_contention;
-#[cfg(test)]
-mod lock_tests;
 mod lock_word;
-mod locks;
 mod long_hold;
 mod none;
 mod oversubscribed;
-mod own_lines;
 mod owner_died;
-mod queue;
 mod reader_invalidation;
 mod shootdown;
-#[cfg(test)]
-mod shootdown_tests;
 mod starved;
 mod true_sharing;
 mod unfair;
+
+// What they rest on.
+mod cost;
+mod counts;
+mod evidence;
+mod held;
+mod lines;
+mod locks;
+mod own_lines;
+mod queue;
+
+#[cfg(test)]
+mod lock_tests;
+#[cfg(test)]
+mod shootdown_tests;
 
 use crate::view::View;
 use cost::Cost;

@@ -73,7 +73,12 @@ impl Engine<'_> {
             LockKind::Seqlock => self.acquire_sequence(worker, lock, words, shared, timeout),
             LockKind::PthreadPi => self.acquire_in_kernel(worker, lock, words, timeout),
             LockKind::PthreadRwlock => self.acquire_rwlock(worker, lock, words, shared, timeout),
-            _ => self.acquire_futex(worker, lock, words, timeout),
+            LockKind::Futex
+            | LockKind::Semaphore
+            | LockKind::Pthread
+            | LockKind::PthreadAdaptive
+            | LockKind::PthreadRobust
+            | LockKind::RawSync => self.acquire_futex(worker, lock, words, timeout),
         };
         match came_to {
             Done => self.note_acquisition(worker, lock, shared),
@@ -186,7 +191,13 @@ impl Engine<'_> {
                 came_to
             }
             LockKind::PthreadRwlock => self.release_rwlock(worker, lock, words, shared),
-            _ => self.release_futex(worker, lock, words),
+            LockKind::Futex
+            | LockKind::Semaphore
+            | LockKind::Pthread
+            | LockKind::PthreadAdaptive
+            | LockKind::PthreadRobust
+            | LockKind::PthreadPi
+            | LockKind::RawSync => self.release_futex(worker, lock, words),
         };
         if matches!(came_to, Done | Jumps) {
             self.workers[worker].phase = Phase::Idle;
