@@ -36,6 +36,15 @@ pub(super) enum Carried {
     Node(u32),
 }
 
+/// What an acquisition leaves to remember until its release: within a pass, so that it has no word.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Local {
+    /// The predecessor's node at the CLH lock of this index, by name.
+    Predecessor(u32),
+    /// The count at which a reading began, or the odd one that stood in the way, at the sequence lock of this index.
+    Begun(u32),
+}
+
 /// The layout of the private words and their first values.
 pub(super) struct Private {
     /// In the order of their words.
