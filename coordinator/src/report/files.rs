@@ -2,7 +2,7 @@
 
 use crate::report::html::PAGE;
 use crate::report::logs::Logs;
-use crate::report::text::escaped;
+use crate::report::write_error::WriteError;
 use crate::report::{hlog, samples};
 use nix::errno::Errno;
 use nix::unistd::{AccessFlags, access};
@@ -14,51 +14,14 @@ use std::path::{Path, PathBuf};
 /// Longest part of a path made from a name: file systems take 255 bytes, and a number may follow.
 const LONGEST_PART: usize = 120;
 
+/// What a run's folder can hold.
+const FILES: [&str; 6] = ["run.json", PAGE, "samples.csv", "latency.hlog", "locks.csv", "timeline.csv"];
+
 /// Names tried before giving up: so many runs of one scenario in one second are not made by hand.
 const MOST_NAMES: u32 = 1000;
 
-/// Why a run's files could not be written. None is left behind, whole or in part.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot {action} `{}`: {}; {cure}", escaped(&path.display().to_string()), in_words(source))]
-pub(crate) struct WriteError {
-    /// What was tried: `create the folder`, `write`, ….
-    pub(crate) action: &'static str,
-    /// On what.
-    pub(crate) path: PathBuf,
-    /// What to do.
-    pub(crate) cure: &'static str,
-    /// What the system answered.
-    #[source]
-    pub(crate) source: io::Error,
-}
-
-impl WriteError {
-    pub(super) fn new(action: &'static str, path: &Path, source: io::Error) -> WriteError {
-        let cure = match source.raw_os_error().map(Errno::from_raw) {
-            Some(Errno::EROFS | Errno::EACCES | Errno::EPERM) => "name a folder that you may write to with --out DIR",
-            Some(Errno::ENOSPC | Errno::EDQUOT) => {
-                "make room there (`results/` holds one folder a run), or name another file system with --out DIR"
-            }
-            Some(Errno::ENOTDIR | Errno::EEXIST) => {
-                "a file stands where a folder is needed: move it away, or name another folder with --out DIR"
-            }
-            Some(Errno::ENAMETOOLONG | Errno::ELOOP) => "name a shorter or simpler folder with --out DIR",
-            _ => "check that the file system is sound, or name another folder with --out DIR",
-        };
-        WriteError { action, path: path.to_owned(), cure, source }
-    }
-}
-
-/// `no space left on device (ENOSPC)`.
-fn in_words(error: &io::Error) -> String {
-    match error.raw_os_error().map(Errno::from_raw) {
-        Some(errno) => format!("{} ({errno:?})", errno.desc()),
-        None => error.to_string(),
-    }
-}
-
-/// Whether results could go under `out_root`, as far as can be told without making anything: asked before a run measures
-/// for minutes. Gives the folder that exists and that what is missing goes into.
+/// Whether results could go under `out_root`, as far as can be told without making anything: asked before a run
+/// measures for minutes. Gives the folder that exists and that what is missing goes into.
 ///
 /// # Errors
 /// [`WriteError`] as [`write()`] would give it.
@@ -74,10 +37,12 @@ pub(crate) fn check(out_root: &Path) -> Result<&Path, WriteError> {
     answer.map(|()| existing).map_err(|error| WriteError::new("write below", existing, error))
 }
 
-/// Writes `run.json`, `report.html`, `samples.csv`, where waits, holds or latencies were kept `latency.hlog`, and where there is a log of
-/// lock times `locks.csv` and where loops have steps on regions `timeline.csv`, to `out_root/name/<start, UTC>/` and returns that folder. `name` is the scenario's short name ([`plan::Plan::name`]);
-/// whatever it holds, the folder lies below `out_root`. The files are written to a hidden folder beside it, flushed to the
-/// disk and then renamed: a reader sees all of them or none. Where the name is taken, `-2`, `-3`, … is added.
+/// Writes a run's files to `out_root/name/<start, UTC>/` and returns that folder: `run.json`, `report.html` and
+/// `samples.csv`; `latency.hlog` where waits, holds or latencies were kept; of `logs` those that there are. `name` is
+/// the scenario's short name ([`plan::Plan::name`]); whatever it holds, the folder lies below `out_root`.
+///
+/// The files are written to a hidden folder beside it, flushed to the disk and then renamed: a reader sees all of them
+/// or none. Where the name is taken, `-2`, `-3`, … is added.
 ///
 /// # Errors
 /// [`WriteError`]: what was tried, on which path, the system's answer and the cure. Then nothing new is left on disk.
@@ -145,7 +110,7 @@ impl Cleanup {
 impl Drop for Cleanup {
     fn drop(&mut self) {
         for folder in self.created.iter().rev() {
-            for file in ["run.json", PAGE, "samples.csv", "latency.hlog", "locks.csv", "timeline.csv"] {
+            for file in FILES {
                 // Absent in all folders but the innermost; an error here has a worse one before it, which is reported.
                 let _ = fs::remove_file(folder.join(file));
             }
@@ -343,14 +308,9 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_may_not_be_written_is_an_error_with_its_cure() {
+    fn a_folder_that_may_not_be_written_is_named() {
         // The kernel's own file system refuses new folders to everybody, root included.
         let error = write(&testing::false_sharing(), Logs::default(), Path::new("/proc/self"), "s").unwrap_err();
         assert_eq!((error.action, error.path.as_path()), ("create the folder", Path::new("/proc/self/s")));
-        let message = WriteError::new("create", Path::new("/x"), io::Error::from_raw_os_error(Errno::EROFS as i32));
-        assert_eq!(
-            message.to_string(),
-            "cannot create `/x`: Read-only file system (EROFS); name a folder that you may write to with --out DIR"
-        );
     }
 }

@@ -1,6 +1,6 @@
 //! A run's page for a browser, as a file: what stands on it is `crates/page`'s.
 
-use crate::report::files::WriteError;
+use crate::report::write_error::WriteError;
 use std::fs::Permissions;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;

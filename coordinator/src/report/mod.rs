@@ -2,10 +2,10 @@
 //! this module rounds it, sets it beside its interval and puts it where a reader looks for it.
 //!
 //! [`terminal`] is the page on standard output, [`files`] what stays on disk, [`progress`] what is seen while the run
-//! goes on (standard error), [`live`] what `run --live` adds to it, [`code`] the listings of `run --show-code`, [`doctor`]
-//! the screen of `doctor`, [`topology`] that of `topology`, [`modelled`] the page of `model`, [`compare`] that of `compare`,
-//! [`grade`] that of `grade`, [`layout`] a struct as `import` shows it, [`html`] the file of a run's page for a browser,
-//! [`markdown`] the project's own texts as `explain` shows them, [`attach`] the pages of `attach`.
+//! goes on (standard error), [`live`] what `run --live` adds to it, [`code`] the listings of `run --show-code`,
+//! [`doctor`] the screen of `doctor`, [`topology`] that of `topology`, [`modelled`] the page of `model`, [`compare`]
+//! that of `compare`, [`grade`] that of `grade`, [`layout`] a struct as `import` shows it, [`html`] the file of a run's
+//! page for a browser, [`markdown`] the project's own texts as `explain` shows them, [`attach`] the pages of `attach`.
 
 pub(crate) mod advise;
 pub(crate) mod attach;
@@ -24,6 +24,7 @@ pub(crate) mod markdown;
 pub(crate) mod modelled;
 mod page;
 pub(crate) mod progress;
+pub(crate) mod rows;
 mod samples;
 pub(crate) mod style;
 mod table;
@@ -34,5 +35,6 @@ pub(crate) mod text;
 mod timeline;
 pub(crate) mod topology;
 pub(crate) mod window;
+pub(crate) mod write_error;
 
 use ::figures;
