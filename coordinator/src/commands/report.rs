@@ -25,7 +25,8 @@ pub(crate) fn report(options: &ReportOptions) -> Result<Ending, CommandError> {
     Ok(Ending::Done)
 }
 
-/// `report.html` beside a `run.json`; beside a record of another name, which others may stand beside, `NAME.report.html`.
+/// `report.html` beside a `run.json`; beside a record of another name, which others may stand beside,
+/// `NAME.report.html`.
 fn beside(record: &Path) -> PathBuf {
     match record.file_name().is_some_and(|name| name == "run.json") {
         true => record.with_file_name(html::PAGE),
