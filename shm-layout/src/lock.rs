@@ -147,8 +147,8 @@ impl<'a> SharedLock<'a> {
         }
     }
 
-    /// Acquires as a program does that does not ask whether it waited: the library's blocking call, or the attempt and
-    /// the wait of the lab's own algorithms. What a `plain` arm runs.
+    /// Acquires as a program does that does not ask whether it waited: by the library's blocking call, which in a `plain`
+    /// arm compiled code makes itself, or by the attempt and the wait of the lab's own algorithms.
     ///
     /// # Errors
     /// As [`SharedLock::acquire`].

@@ -6,7 +6,7 @@ use crate::batch::Batch;
 use crate::compile::CompiledLoop;
 use crate::failure::Failure;
 use plan::{AccessKind, Address, OpKind, Program, TickRate, Width, WorkerProgram};
-use record::EdgeProbe;
+use record::{EVICTION_NS, EdgeProbe};
 use shm_layout::{Segment, Slot, WorkerState, ticks};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -18,8 +18,6 @@ const ROUND_TRIPS: u64 = 60;
 const CONTENDED_BLOCKS: usize = 16;
 /// The fewest sound blocks that give a reading; where evictions spoil some, twice as many are tried.
 const CONTENDED_FEWEST: usize = 4;
-/// Two reads further apart are an eviction, as in the window.
-const GAP_NS: u64 = 50_000;
 /// Length of a block.
 const CONTENDED_BLOCK_NS: u64 = 250_000;
 /// Runs of the core loop; the median counts.
@@ -201,7 +199,7 @@ impl Contender {
         rate: TickRate,
         blocks: usize,
     ) -> Option<f64> {
-        let (block_ticks, gap_ticks) = (rate.ticks(CONTENDED_BLOCK_NS), rate.ticks(GAP_NS));
+        let (block_ticks, gap_ticks) = (rate.ticks(CONTENDED_BLOCK_NS), rate.ticks(EVICTION_NS));
         let mut sound = Vec::with_capacity(blocks);
         // As in the window: a contended pass may take a nanosecond or fifty.
         let mut batch = Batch::new(self.compiled.unroll(), rate);

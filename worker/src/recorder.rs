@@ -6,16 +6,11 @@ use crate::schedstat::Schedstat;
 use counters::{Counters, Order};
 use hdrhistogram::Histogram;
 use plan::{Program, TickRate};
-use record::{Gap, QueueDelay, Slice};
+use record::{EVICTION_NS, Gap, QueueDelay, SLICE_NS, Slice};
 use shm_layout::{Control, Slot, WorkerState, ticks};
 
-/// Least length of a slice. Evictions come some milliseconds apart on a busy machine: slices of 0.5 ms leave many
-/// whole.
-const SLICE_NS: u64 = 500_000;
-/// No gap is shorter: a timer interrupt and the work behind it take a few microseconds, rarely 20.
-const GAP_FLOOR_NS: u64 = 50_000;
-/// A blocking longer than this asks the run queue.
-const LONG_BLOCKING_NS: u64 = 50_000;
+/// A blocking longer than this asks the run queue: in a shorter one no delay can be an eviction.
+const LONG_BLOCKING_NS: u64 = EVICTION_NS;
 /// Gaps and queue delays that the logs hold.
 const LOG_ENTRIES: usize = 16_384;
 
@@ -110,7 +105,7 @@ impl Recorder {
         Recorder {
             stage: Stage::Before,
             slice_ticks: rate.ticks(SLICE_NS),
-            gap_floor_ticks: rate.ticks(GAP_FLOOR_NS),
+            gap_floor_ticks: rate.ticks(EVICTION_NS),
             long_blocking_ticks: rate.ticks(LONG_BLOCKING_NS),
             waits_untimed: !program.timed_locks && schedstat.tells(),
             counters: Counters::open(orders).logging_by(ticks),
@@ -135,7 +130,7 @@ impl Recorder {
             slice_start: 0,
             slice_passes: 0,
             slices: touched(slices, Slice { start_ticks: 1, end_ticks: 1, passes: 1 }),
-            gap_candidate_ticks: rate.ticks(GAP_FLOOR_NS),
+            gap_candidate_ticks: rate.ticks(EVICTION_NS),
             gaps: touched(LOG_ENTRIES, Gap { start_ticks: 1, end_ticks: 1, blocked_ticks: 1 }),
             gaps_lost: 0,
             queue_delays: touched(LOG_ENTRIES, QueueDelay { start_ticks: 1, end_ticks: 1, delay_ns: 1 }),
@@ -375,7 +370,7 @@ impl Recorder {
     }
 
     fn ask_run_queue(&mut self, start_ticks: u64, end_ticks: u64) {
-        let Some(delay_ns) = self.schedstat.delay_since_rebase().filter(|ns| *ns > LONG_BLOCKING_NS) else { return };
+        let Some(delay_ns) = self.schedstat.delay_since_rebase().filter(|ns| *ns > EVICTION_NS) else { return };
         if self.queue_delays.len() < self.queue_delays.capacity() {
             self.queue_delays.push(QueueDelay { start_ticks, end_ticks, delay_ns });
         } else {

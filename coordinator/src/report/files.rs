@@ -1,9 +1,8 @@
 //! What stays on disk: a folder a run, there whole or not at all.
 
-use crate::report::html::PAGE;
 use crate::report::logs::Logs;
 use crate::report::write_error::WriteError;
-use crate::report::{hlog, samples};
+use crate::report::{hlog, names, samples};
 use nix::errno::Errno;
 use nix::unistd::{AccessFlags, access};
 use record::Run;
@@ -13,9 +12,6 @@ use std::path::{Path, PathBuf};
 
 /// Longest part of a path made from a name: file systems take 255 bytes, and a number may follow.
 const LONGEST_PART: usize = 120;
-
-/// What a run's folder can hold.
-const FILES: [&str; 6] = ["run.json", PAGE, "samples.csv", "latency.hlog", "locks.csv", "timeline.csv"];
 
 /// Names tried before giving up: so many runs of one scenario in one second are not made by hand.
 const MOST_NAMES: u32 = 1000;
@@ -53,18 +49,18 @@ pub(crate) fn write(run: &Run, logs: Logs, out_root: &Path, name: &str) -> Resul
     let stamp = path_part(&run.started_utc.replace(':', "-"));
     let temporary = parent.join(format!(".{stamp}.{}.partial", std::process::id()));
     create(&temporary, &mut cleanup)?;
-    put(&temporary.join("run.json"), |out| to_json(run, out))?;
-    put(&temporary.join(PAGE), |out| out.write_all(page::page(run, None).as_bytes()))?;
-    put(&temporary.join("samples.csv"), |out| samples::write(&run.observations, out))?;
+    put(&temporary.join(names::RECORD), |out| to_json(run, out))?;
+    put(&temporary.join(names::PAGE), |out| out.write_all(page::page(run, None).as_bytes()))?;
+    put(&temporary.join(names::SAMPLES), |out| samples::write(&run.observations, out))?;
     let distributions = analysis::distributions(&run.arms, &run.observations);
     if !distributions.is_empty() {
-        put(&temporary.join("latency.hlog"), |out| hlog::write(run, &distributions, out))?;
+        put(&temporary.join(names::LATENCIES), |out| hlog::write(run, &distributions, out))?;
     }
     if let Some(log) = logs.locks {
-        put(&temporary.join("locks.csv"), |out| log.copy(out))?;
+        put(&temporary.join(names::LOCK_TIMES), |out| log.copy(out))?;
     }
     if let Some(log) = logs.timeline {
-        put(&temporary.join("timeline.csv"), |out| log.copy(out))?;
+        put(&temporary.join(names::TIMELINE), |out| log.copy(out))?;
     }
     sync_folder(&temporary)?;
     let folder = rename_to_free_name(&temporary, &parent, &stamp)?;
@@ -110,7 +106,7 @@ impl Cleanup {
 impl Drop for Cleanup {
     fn drop(&mut self) {
         for folder in self.created.iter().rev() {
-            for file in FILES {
+            for file in names::ALL {
                 // Absent in all folders but the innermost; an error here has a worse one before it, which is reported.
                 let _ = fs::remove_file(folder.join(file));
             }
@@ -182,6 +178,8 @@ fn taken(error: &io::Error) -> bool {
 mod tests {
     use super::*;
     use crate::report::testing;
+    use serde_json::Value;
+    use std::collections::BTreeSet;
 
     /// Every path below `folder`, relative, sorted.
     fn tree(folder: &Path) -> Vec<String> {
@@ -210,6 +208,43 @@ mod tests {
             let text = fs::read_to_string(folder.join("run.json")).unwrap();
             assert_eq!(serde_json::from_str::<Run>(&text).unwrap(), run);
         }
+    }
+
+    /// Keys of every object in `value`, but for those that are names: of counters, of what is swept, of the kernel's events.
+    fn keys(value: &Value, found: &mut BTreeSet<String>) {
+        match value {
+            Value::Object(object) => object.iter().for_each(|(key, value)| {
+                found.insert(key.clone());
+                match value {
+                    Value::Object(named) if ["counters", "sweep", "events"].contains(&key.as_str()) => {
+                        named.values().for_each(|value| keys(value, found));
+                    }
+                    value => keys(value, found),
+                }
+            }),
+            Value::Array(values) => values.iter().for_each(|value| keys(value, found)),
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn the_page_on_results_has_every_key_of_run_json() {
+        let page = include_str!("../../../results/README.md");
+        let words: BTreeSet<&str> = page.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').collect();
+        let mut found = BTreeSet::new();
+        for run in [
+            testing::false_sharing(),
+            testing::open_loop(),
+            testing::stalled(),
+            testing::every_reading(),
+            testing::poor(),
+            testing::modelled(),
+            testing::two_roles(),
+        ] {
+            keys(&serde_json::to_value(&run).unwrap(), &mut found);
+        }
+        let missing: Vec<&String> = found.iter().filter(|key| !words.contains(key.as_str())).collect();
+        assert!(missing.is_empty() && found.len() > 150, "{missing:?} of {}", found.len());
     }
 
     #[test]

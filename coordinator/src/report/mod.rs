@@ -22,6 +22,7 @@ mod lock_log;
 pub(crate) mod logs;
 pub(crate) mod markdown;
 pub(crate) mod modelled;
+pub(crate) mod names;
 mod page;
 pub(crate) mod progress;
 pub(crate) mod rows;
