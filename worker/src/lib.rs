@@ -14,6 +14,7 @@ pub mod compile;
 mod context;
 mod costs;
 mod crew;
+mod draw;
 mod failure;
 mod gate;
 mod handover;
