@@ -6,16 +6,16 @@ use nix::sys::signal::{SigHandler, SigSet, SigmaskHow, Signal, signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// SIGINT, SIGTERM, SIGHUP and SIGQUIT, blocked and readable, as long as this lives: so long workers and a segment must
-/// be cleaned up after. Dropped, it restores the thread's mask, and a signal that is still pending acts as it would
-/// have. Workers start with an empty mask of their own.
+/// SIGINT, SIGTERM, SIGHUP and SIGQUIT, blocked and readable, as long as this lives: so long workers and a segment must be
+/// cleaned up after. Dropped, it restores the thread's mask, and a signal that is still pending acts as it would have.
+/// Workers start with an empty mask of their own.
 pub(crate) struct Signals {
     descriptor: SignalFd,
     mask_before: SigSet,
 }
 
-/// A file that grows beyond `ulimit -f` then answers EFBIG, which is reported and cleaned up after, instead of ending
-/// the process; workers inherit it.
+/// A file that grows beyond `ulimit -f` then answers EFBIG, which is reported and cleaned up after, instead of ending the
+/// process; workers inherit it.
 pub(crate) fn ignore_file_size_limit() {
     #[allow(unsafe_code)]
     // SAFETY: SIG_IGN runs no code of ours.

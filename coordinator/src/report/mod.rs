@@ -2,10 +2,10 @@
 //! this module rounds it, sets it beside its interval and puts it where a reader looks for it.
 //!
 //! [`terminal`] is the page on standard output, [`files`] what stays on disk, [`progress`] what is seen while the run
-//! goes on (standard error), [`live`] what `run --live` adds to it, [`code`] the listings of `run --show-code`,
-//! [`doctor`] the screen of `doctor`, [`topology`] that of `topology`, [`modelled`] the page of `model`, [`compare`]
-//! that of `compare`, [`grade`] that of `grade`, [`layout`] a struct as `import` shows it, [`html`] the file of a run's
-//! page for a browser, [`markdown`] the project's own texts as `explain` shows them, [`attach`] the pages of `attach`.
+//! goes on (standard error), [`live`] what `run --live` adds to it, [`code`] the listings of `run --show-code`, [`doctor`]
+//! the screen of `doctor`, [`topology`] that of `topology`, [`modelled`] the page of `model`, [`compare`] that of `compare`,
+//! [`grade`] that of `grade`, [`layout`] a struct as `import` shows it, [`html`] the file of a run's page for a browser,
+//! [`markdown`] the project's own texts as `explain` shows them, [`attach`] the pages of `attach`.
 
 pub(crate) mod advise;
 pub(crate) mod attach;
