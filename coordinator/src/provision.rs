@@ -50,7 +50,8 @@ pub(crate) fn slots(program: &Program) -> u32 {
     program.workers.iter().map(|w| w.index.0 + 1).max().unwrap_or(0)
 }
 
-/// Makes everything for one repetition of `program`, whose workers count what `orders` say, its memory on `node` where one is given.
+/// Makes everything for one repetition of `program`, whose workers count what `orders` say, its memory on `node` where
+/// one is given.
 pub(crate) fn provision(
     program: &Program,
     orders: &[Orders],

@@ -28,9 +28,9 @@ pub(crate) fn keep_apart() {
 /// Size from which on [`map_large_blocks`] has blocks mapped by themselves: glibc's own default.
 const MAPPED_BYTES: i32 = 128 * 1024;
 
-/// From now on, blocks of [`MAPPED_BYTES`] or more are mapped by themselves and unmapped when they go back. Left alone, glibc
-/// does so until the first of them goes back, and then takes ever larger ones from its heap (mallopt(3), "dynamic mmap
-/// threshold"): a loop that frees large blocks would unmap one and then none.
+/// From now on, blocks of [`MAPPED_BYTES`] or more are mapped by themselves and unmapped when they go back. Left alone,
+/// glibc does so until the first of them goes back, and then takes ever larger ones from its heap (mallopt(3), "dynamic
+/// mmap threshold"): a loop that frees large blocks would unmap one and then none.
 pub(crate) fn map_large_blocks() {
     // SAFETY: sets a number of glibc's, which it reads under a lock of its own.
     unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, MAPPED_BYTES) };

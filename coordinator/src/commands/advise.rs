@@ -34,8 +34,8 @@ impl Clock {
     }
 }
 
-/// Share of the budget by whose end the model has to be done with this machine, and with the others: what it has not come
-/// to by then is not modelled.
+/// Share of the budget by whose end the model has to be done with this machine, and with the others: what it has not
+/// come to by then is not modelled.
 const RANKED_BY: f64 = 0.15;
 const ELSEWHERE_BY: f64 = 0.25;
 

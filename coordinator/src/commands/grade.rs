@@ -1,5 +1,5 @@
-//! `grade`: a student's repair through three gates. The first two look at the file and at what its workers count, on any
-//! machine; the third measures it between the starter and the reference.
+//! `grade`: a student's repair through three gates. The first two look at the file and at what its workers count, on
+//! any machine; the third measures it between the starter and the reference.
 
 mod effect;
 mod fast;
