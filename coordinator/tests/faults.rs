@@ -26,7 +26,7 @@ use std::process::{Child, ExitStatus, Stdio};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// Faults in the short form.
+/// Faults in the short form: of each kind one at least.
 const FEW: u32 = 20;
 /// From here on a run must have made faults of every kind, in every phase.
 const MANY: u32 = 200;
@@ -83,17 +83,20 @@ enum Moment {
 }
 
 impl Moment {
-    fn drawn(random: &mut SmallRng) -> Moment {
+    fn drawn(random: &mut SmallRng, victim: Victim) -> Moment {
         use WorkerState::{Attached, Done, Left, Probing, Running};
         let nth = random.random_range(1..=REPETITIONS);
-        match random.random_range(0..11) {
-            0..=2 => Moment::Share(random.random_range(0.0..1.0)),
-            3 => Moment::Named(nth),
-            4 => Moment::State(Attached, nth),
-            5 => Moment::State(Probing, nth),
-            6 | 7 => Moment::State(Running, nth),
-            8 => Moment::State(if random.random() { Left } else { Done }, nth),
-            9 => Moment::Writing,
+        // While results are written there is no worker.
+        let kinds = if victim == Victim::Coordinator { 12 } else { 9 };
+        match random.random_range(0..kinds) {
+            0 | 1 => Moment::Share(random.random_range(0.0..1.0)),
+            2 => Moment::Named(nth),
+            3 => Moment::State(Attached, nth),
+            4 => Moment::State(Probing, nth),
+            5 | 6 => Moment::State(Running, nth),
+            7 => Moment::State(Left, nth),
+            8 => Moment::State(Done, nth),
+            9 | 10 => Moment::Writing,
             _ => Moment::Written,
         }
     }
@@ -130,17 +133,6 @@ enum Act {
 }
 
 impl Act {
-    fn drawn(random: &mut SmallRng) -> Act {
-        match random.random_range(0..9) {
-            0..=2 => Act::Send(Signal::SIGKILL),
-            3 => Act::Send(Signal::SIGINT),
-            4 => Act::Send(Signal::SIGTERM),
-            5 => Act::Send(Signal::SIGHUP),
-            6 | 7 => Act::Stop(up_to(random, LONGEST_STOP), Signal::SIGCONT),
-            _ => Act::Stop(up_to(random, LONGEST_STOP), Signal::SIGKILL),
-        }
-    }
-
     /// The signal that decides what becomes of the victim.
     fn last(self) -> Signal {
         match self {
@@ -161,20 +153,40 @@ struct Fault {
     act: Act,
 }
 
+/// How many kinds of fault there are: so many seeds in a row make one of each.
+const KINDS: u64 = 16;
+
+/// Who is met by a fault of that kind, and how; how long a stop is, and which worker is met, is drawn.
+fn kind_of_fault(nth: u64, random: &mut SmallRng) -> (Victim, Act) {
+    use Signal::{SIGCONT, SIGHUP, SIGINT, SIGKILL, SIGTERM};
+    let worker = Victim::Worker(random.random_range(0..6));
+    let length = up_to(random, LONGEST_STOP);
+    match nth {
+        0 | 1 => (worker, Act::Send(SIGKILL)),
+        2 => (Victim::Coordinator, Act::Send(SIGKILL)),
+        3 => (Victim::Coordinator, Act::Send(SIGINT)),
+        4 => (Victim::Coordinator, Act::Send(SIGTERM)),
+        5 => (Victim::Coordinator, Act::Send(SIGHUP)),
+        6 => (worker, Act::Send(SIGTERM)),
+        7 => (worker, Act::Send(SIGINT)),
+        8 => (Victim::All, Act::Send(SIGINT)),
+        9 => (Victim::All, Act::Send(SIGTERM)),
+        10 => (Victim::All, Act::Send(SIGKILL)),
+        11 => (worker, Act::Stop(length, SIGCONT)),
+        12 => (Victim::Coordinator, Act::Stop(length, SIGCONT)),
+        13 => (Victim::All, Act::Stop(length, SIGCONT)),
+        14 => (worker, Act::Stop(length, SIGKILL)),
+        _ => (Victim::Coordinator, Act::Stop(length, SIGKILL)),
+    }
+}
+
 impl Fault {
     fn drawn(seed: u64) -> Fault {
         let random = &mut SmallRng::seed_from_u64(seed);
+        let (victim, act) = kind_of_fault(seed % KINDS, random);
         let kind = LockKind::ALL[random.random_range(0..LockKind::ALL.len())];
-        let moment = Moment::drawn(random);
-        let after = up_to(random, LATEST);
-        let victim = match random.random_range(0..8) {
-            0..=3 => Victim::Worker(random.random_range(0..6)),
-            4..=6 => Victim::Coordinator,
-            _ => Victim::All,
-        };
-        // When results are written there is no worker.
-        let victim = if matches!(moment, Moment::Writing | Moment::Written) { Victim::Coordinator } else { victim };
-        Fault { seed, kind, moment, after, victim, act: Act::drawn(random) }
+        let moment = Moment::drawn(random, victim);
+        Fault { seed, kind, moment, after: up_to(random, LATEST), victim, act }
     }
 
     /// Whether it kills the coordinator, so that nobody is left to clean up.
@@ -376,7 +388,8 @@ fn judged(fault: &Fault, met: Option<u32>, ended: &Ended, results: &Results) -> 
         (Victim::Worker(_), Some(index)) => match code {
             Some(0 | 3) if whole == 1 && !cut_short => Ok("went on to its end"),
             Some(1) if signal != Signal::SIGCONT => {
-                let named = says(&format!("worker {index} (role `worker`, CPU ")) && says(&format!("by {signal} while"));
+                let named =
+                    says(&format!("worker {index} (role `worker`, CPU ")) && says(&format!("by {signal} while"));
                 let saved = whole == 0 || cut_short && says("what was measured until then is in ");
                 match named && saved && says("was it killed by hand, by a limit, or for lack of memory (`dmesg`)?") {
                     true => Ok("named the worker"),
@@ -494,4 +507,87 @@ fn whatever_happens_a_run_ends_and_leaves_nothing_but_whole_results() {
         assert_eq!(tally.phases().len(), 9, "{:?}", tally.phases());
         assert_eq!(tally.ways().len(), 5, "{:?}", tally.ways());
     }
+}
+
+/// Longer than a repetition may take, and than a worker's own timer allows it: 35 and 40 s beyond the window.
+const FOR_GOOD: Duration = Duration::from_secs(50);
+/// Longer than all may take to leave the window, and shorter than the timer.
+const FOR_LONG: Duration = Duration::from_secs(28);
+
+/// What a long stop comes to: the status, and what is said.
+struct LongStop {
+    state: WorkerState,
+    victim: Victim,
+    act: Act,
+    status: &'static [i32],
+    says: &'static [&'static str],
+}
+
+const LONG_STOPS: [LongStop; 5] = [
+    LongStop {
+        state: WorkerState::Attached,
+        victim: Victim::Worker(1),
+        act: Act::Send(Signal::SIGSTOP),
+        status: &[1],
+        says: &[
+            "did not end in its time and was stopped",
+            "worker 1 (role `worker`",
+            "is a worker stopped (`ps`, state T)",
+        ],
+    },
+    LongStop {
+        state: WorkerState::Running,
+        victim: Victim::Worker(0),
+        act: Act::Send(Signal::SIGSTOP),
+        status: &[1],
+        says: &[
+            "did not end in its time and was stopped",
+            "worker 0 (role `worker`",
+            "is a worker stopped (`ps`, state T)",
+        ],
+    },
+    LongStop {
+        state: WorkerState::Running,
+        victim: Victim::Coordinator,
+        act: Act::Stop(FOR_LONG, Signal::SIGCONT),
+        status: &[0, 3],
+        says: &[],
+    },
+    LongStop {
+        state: WorkerState::Attached,
+        victim: Victim::Coordinator,
+        act: Act::Stop(FOR_LONG, Signal::SIGCONT),
+        status: &[0, 3],
+        says: &[],
+    },
+    LongStop {
+        state: WorkerState::Attached,
+        victim: Victim::Coordinator,
+        act: Act::Stop(FOR_GOOD, Signal::SIGCONT),
+        status: &[1],
+        says: &["worker 0 (role `worker`", "was ended by its own timer (SIGALRM)", "was the run stopped"],
+    },
+];
+
+/// Nobody continues what was stopped, or long after: bounds that are there for it end the run. Long form alone, since they
+/// are half a minute each.
+#[test]
+fn who_stands_still_for_long_is_named_or_goes_on() {
+    if faults_asked_for().is_none_or(|number| number < MANY) {
+        return println!("takes minutes: `.ci/long faults` does it");
+    }
+    let _alone = alone();
+    in_lanes(LONG_STOPS.into(), Room::enter, |room, stop| {
+        let LongStop { state, victim, act, status, says } = stop;
+        let mut run = Running::start(LockKind::Mcs);
+        assert!(run.wait_for(Moment::State(state, 1), Duration::ZERO), "it is over before {state:?}");
+        assert!(run.suffer(victim, act).is_some());
+        let what = format!("{victim:?} {act:?} while {state:?}");
+        let ended = run.end(Instant::now()).unwrap_or_else(|why| panic!("{what}: {why}"));
+        run.leftovers(&ended, room.as_ref(), false).unwrap_or_else(|why| panic!("{what}: {why}"));
+        let told = says.iter().all(|part| ended.errors.contains(part));
+        let code = ended.status.code().unwrap_or(-1);
+        assert!(told && status.contains(&code), "{what}: {}: {}", ended.status, ended.errors);
+        println!("{what}: {} after {:.1} s", ended.status, ended.took.as_secs_f64());
+    });
 }

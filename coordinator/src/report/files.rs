@@ -2,6 +2,7 @@
 
 use crate::report::html::PAGE;
 use crate::report::logs::Logs;
+use crate::report::partial::{self, Partial};
 use crate::report::text::escaped;
 use crate::report::{hlog, samples};
 use nix::errno::Errno;
@@ -86,8 +87,11 @@ pub(crate) fn write(run: &Run, logs: Logs, out_root: &Path, name: &str) -> Resul
     let mut cleanup = Cleanup::default();
     create_with_parents(&parent, &mut cleanup)?;
     let stamp = path_part(&run.started_utc.replace(':', "-"));
-    let temporary = parent.join(format!(".{stamp}.{}.partial", std::process::id()));
-    create(&temporary, &mut cleanup)?;
+    partial::sweep(&parent);
+    let partial = Partial::create(&parent, &stamp)
+        .map_err(|error| WriteError::new("create a folder for a run in", &parent, error))?;
+    let temporary = partial.path.clone();
+    cleanup.created.push(temporary.clone());
     put(&temporary.join("run.json"), |out| to_json(run, out))?;
     put(&temporary.join(PAGE), |out| out.write_all(page::page(run, None).as_bytes()))?;
     put(&temporary.join("samples.csv"), |out| samples::write(&run.observations, out))?;
@@ -145,12 +149,7 @@ impl Cleanup {
 impl Drop for Cleanup {
     fn drop(&mut self) {
         for folder in self.created.iter().rev() {
-            for file in ["run.json", PAGE, "samples.csv", "latency.hlog", "locks.csv", "timeline.csv"] {
-                // Absent in all folders but the innermost; an error here has a worse one before it, which is reported.
-                let _ = fs::remove_file(folder.join(file));
-            }
-            // Refused where somebody else has put something there meanwhile, and rightly so.
-            let _ = fs::remove_dir(folder);
+            partial::remove(folder);
         }
     }
 }

@@ -23,6 +23,7 @@ pub(crate) mod logs;
 pub(crate) mod markdown;
 pub(crate) mod modelled;
 mod page;
+mod partial;
 pub(crate) mod progress;
 mod samples;
 pub(crate) mod style;
