@@ -116,14 +116,14 @@ mod tests {
         let mut left: Vec<String> =
             fs::read_dir(&parent).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
         left.sort();
-        let own = partial.path.file_name().unwrap().to_str().unwrap();
+        let own = partial.path.file_name().unwrap().to_str().unwrap().to_owned();
         assert_eq!(
             left,
-            [".2026-11-24T12-34-56Z.78.partial", own, ".2026.partial", ".x.79.partial", "2026-11-24T12-34-56Z"]
+            [".2026-11-24T12-34-56Z.78.partial", &own, ".2026.partial", ".x.79.partial", "2026-11-24T12-34-56Z"]
         );
         drop(partial);
         sweep(parent.path());
-        assert!(!parent.path().join(own).exists());
+        assert!(!parent.path().join(&own).exists());
     }
 
     #[test]

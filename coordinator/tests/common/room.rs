@@ -40,6 +40,11 @@ impl Room {
         self.mount(&["-o", &format!("remount,{how}"), &folder.display().to_string()]);
     }
 
+    /// Takes a file system away again.
+    pub(crate) fn unmount(&self, folder: &Path) {
+        assert!(Command::new("umount").arg(folder).status().unwrap().success(), "umount {}", folder.display());
+    }
+
     /// What has a name in shared memory.
     pub(crate) fn shared_memory(&self) -> Vec<PathBuf> {
         std::fs::read_dir(SHM).unwrap().map(|entry| entry.unwrap().path()).collect()
