@@ -1,5 +1,5 @@
-//! `topology`: the CPUs and what they share; with `--measure` how far they are from each other; with `--write` all of it
-//! as a machine file.
+//! `topology`: the CPUs and what they share; with `--measure` how far they are from each other; with `--write` all of
+//! it as a machine file.
 
 mod measure;
 mod readings;

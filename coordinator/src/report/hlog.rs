@@ -16,9 +16,9 @@ use std::time::{Duration, SystemTime};
 /// What the maxima in the log are divided by, as HdrHistogram's own writers do: nanoseconds become milliseconds.
 const MAX_VALUE_DIVISOR: f64 = 1e6;
 
-/// Writes an interval each distribution: as long as the run, tagged `ARM/wait:LOCK`, `ARM/hold:LOCK`, `ARM/response:ROLE`
-/// or `ARM/service:ROLE`, with `/worker:INDEX` behind it where it is one worker's, its values nanoseconds, V2 with
-/// compression.
+/// Writes an interval each distribution: as long as the run, tagged `ARM/wait:LOCK`, `ARM/hold:LOCK`,
+/// `ARM/response:ROLE` or `ARM/service:ROLE`, with `/worker:INDEX` behind it where it is one worker's, its values
+/// nanoseconds, V2 with compression.
 ///
 /// # Errors
 /// What `out` answers.
@@ -56,8 +56,8 @@ fn histogram(times: &[NsCount]) -> Result<Histogram<u64>, String> {
     Ok(histogram)
 }
 
-/// A distribution's name ([`Distribution::what`]) as a tag, which ends at a comma and holds no blank: an arm at a point of
-/// several swept keys has commas.
+/// A distribution's name ([`Distribution::what`]) as a tag, which ends at a comma and holds no blank: an arm at a point
+/// of several swept keys has commas.
 pub(crate) fn tag(arm: &str, what: &str) -> String {
     let allowed = |c: char| match c {
         ',' => ';',
@@ -79,8 +79,8 @@ mod tests {
     use std::collections::{BTreeMap, BTreeSet};
     use std::process::Command;
 
-    /// Reads a log as a user of the package would. A rank that is no whole number is rounded by the package and taken from
-    /// above by this program, so each percentile is asked for by the rank that it stands for.
+    /// Reads a log as a user of the package would. A rank that is no whole number is rounded by the package and taken
+    /// from above by this program, so each percentile is asked for by the rank that it stands for.
     const PYTHON: &str = r#"
 import json, math, sys
 from hdrh.log import HistogramLogReader

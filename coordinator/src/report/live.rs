@@ -10,8 +10,8 @@ use analysis::Findings;
 use record::{ArmSummary, Observation};
 use std::time::{Duration, Instant};
 
-/// Looking takes at most about one part in so many of a run's time: an analysis is made when the time since the last one
-/// is so many times what it will take.
+/// Looking takes at most about one part in so many of a run's time: an analysis is made when the time since the last
+/// one is so many times what it will take.
 const LOOK_SHARE: f64 = 100.0;
 /// Arms that are listed, workers, and locks: what is beyond is counted.
 const MOST_ARMS: usize = 12;

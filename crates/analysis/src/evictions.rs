@@ -4,10 +4,8 @@ use crate::stats::median_of;
 use plan::TickRate;
 use record::Trace;
 
-/// Unexplained time between two clock reads beyond which (plus [`READ_DISTANCES`]) a worker was off its CPU. TickRate
-/// reads are about 20 µs apart and an interrupt takes a few µs; lower would mask interrupts, higher would let
-/// evictions pass as slow slices.
-const EVICTION_NS: f64 = 50_000.0;
+/// [`record::EVICTION_NS`].
+const EVICTION_NS: f64 = record::EVICTION_NS as f64;
 
 /// How many of the worker's own median read distances an eviction must exceed beside [`EVICTION_NS`]: a loop whose
 /// passes are long reads the clock seldom, and that alone is no eviction.

@@ -56,8 +56,8 @@ use view::View;
 /// would rest on chance.
 pub const FEWEST_BLOCKS: usize = 3;
 
-/// Nominal length of a slice, µs: see "Measuring protocol" in the design.
-pub(crate) const SLICE_US: f64 = 500.0;
+/// Nominal length of a slice, µs.
+pub(crate) const SLICE_US: f64 = record::SLICE_NS as f64 / 1e3;
 
 /// Everything that follows from a run's observations.
 #[derive(Clone, Debug, PartialEq)]

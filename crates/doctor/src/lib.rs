@@ -16,6 +16,7 @@ mod patient;
 pub use finding::{Finding, Needs, Spoils};
 pub use patient::Patient;
 
+use std::thread::Builder;
 use std::time::Duration;
 
 /// Checks that belong together, in the order of the screen.
@@ -38,9 +39,13 @@ pub fn examine(patient: &Patient<'_>, watch: Duration) -> Vec<Theme> {
     let counting = theme("Counting", counting::findings(patient));
     // Counting keeps a CPU busy, which is not company to be watched; what follows mostly sleeps, and may do so at once.
     std::thread::scope(|scope| {
-        let noise = scope.spawn(|| noise::findings(patient, watch));
+        let watching = Builder::new().spawn_scoped(scope, || noise::findings(patient, watch));
         let (hardware, limits) = (hardware::findings(patient), limits::findings(patient));
-        let noise = noise.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let noise = match watching {
+            Ok(watching) => watching.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            // No thread more is allowed, or there is no memory for one: then one after the other.
+            Err(_) => noise::findings(patient, watch),
+        };
         vec![counting, theme("Hardware", hardware), theme("Disturbance", noise), theme("Limits", limits)]
     })
 }

@@ -42,6 +42,23 @@ pub struct Program {
 const TOUCH_ALLOWED_NS: u64 = 50_000;
 
 impl Program {
+    /// An arm of these workers and nothing else, with a window of no length: a base for what is bound to no scenario.
+    pub fn of(workers: impl IntoIterator<Item = WorkerProgram>) -> Program {
+        Program {
+            arm: "arm".to_owned(),
+            window: Nanos(0),
+            warm_up: Nanos(0),
+            layout: Layout { placed: Vec::new(), bytes: 0 },
+            area_bytes: 0,
+            locks: Vec::new(),
+            regions: Vec::new(),
+            workers: workers.into_iter().collect(),
+            shares_cpu: false,
+            timed_locks: true,
+            seed: 0,
+        }
+    }
+
     /// The longest that one pass computes, sleeps, touches and waits for locks with a timeout by its own steps, over
     /// all workers; other waiting comes on top. Deadlines add it: a pass that was begun in the window is finished.
     pub fn longest_pass(&self) -> Nanos {
@@ -154,6 +171,25 @@ pub struct WorkerProgram {
 }
 
 impl WorkerProgram {
+    /// Worker 0, alone in process 0 on CPU 0, with a closed loop of these operations, each of them a step and due in every
+    /// pass: a base for what is bound to no scenario.
+    pub fn of(kinds: impl IntoIterator<Item = OpKind>) -> WorkerProgram {
+        let ops: Vec<Op> = kinds.into_iter().zip(0..).map(|(kind, step)| Op { every: 1, step, kind }).collect();
+        WorkerProgram {
+            index: WorkerIndex(0),
+            role: 0,
+            role_name: "role".to_owned(),
+            cpu: CpuId(0),
+            process: 0,
+            period: None,
+            latency: false,
+            after: Nanos(0),
+            populate: Vec::new(),
+            steps: ops.iter().map(|op| format!("{:?}", op.kind)).collect(),
+            ops,
+        }
+    }
+
     /// Whether a pass can wait for another worker, for the kernel, or give up the CPU; then the stop word is looked at
     /// each pass.
     pub fn can_block(&self) -> bool {

@@ -78,6 +78,16 @@ pub use trace::{EdgeProbe, Gap, LatencyTrace, LockTrace, QueueDelay, Slice, Trac
 /// Version of the JSON that [`Run`] and the other commands print.
 pub const SCHEMA_VERSION: u32 = 1;
 
+/// Least length of a slice of a worker's window, ns; a pass that is longer is its own. Evictions come some milliseconds
+/// apart on a busy machine: slices of half a millisecond leave many whole.
+pub const SLICE_NS: u64 = 500_000;
+
+/// Unexplained time between two clock reads, and run-queue delay in a blocking, beyond which a worker may have been off
+/// its CPU, ns. A worker logs what is longer, whoever judges goes by what was logged. Clock reads are about 20 µs apart
+/// and an interrupt takes a few µs, rarely 20: lower would mask interrupts, higher would let evictions pass as slow
+/// slices.
+pub const EVICTION_NS: u64 = 50_000;
+
 /// One hold in so many is timed: two clock reads each, 25 to 80 ns, over as many acquisitions are under 0.4 ns apiece,
 /// where a free lock's cost 4 and more. A prime, so that it does not keep step with a loop that takes several locks.
 pub const HOLD_SAMPLING: u64 = 251;

@@ -52,8 +52,8 @@ pub struct LockPlace {
 /// A kind's own state in a lock's bytes.
 ///
 /// # Safety
-/// `at` points to [`LockKind::BYTES`] aligned to [`LockKind::ALIGN`] that stay mapped for `'a`, and whose first bytes are
-/// touched as a `T` alone.
+/// `at` points to [`LockKind::BYTES`] aligned to [`LockKind::ALIGN`] that stay mapped for `'a`, and whose first bytes
+/// are touched as a `T` alone.
 pub(super) unsafe fn state<'a, T: SharedMemory>(at: *mut u8) -> &'a T {
     const { assert!(size_of::<T>() <= STATE_BYTES && align_of::<T>() as u64 <= LockKind::ALIGN) }
     // SAFETY: large enough and aligned (asserted); whoever implements SharedMemory for `T` vouches that any content is
@@ -82,8 +82,8 @@ impl OwnerRecord {
     /// The record in a lock's bytes.
     ///
     /// # Safety
-    /// `at` points to [`LockKind::BYTES`] aligned to [`LockKind::ALIGN`] that stay mapped for `'a`, and whose last owner
-    /// is touched as an atomic alone.
+    /// `at` points to [`LockKind::BYTES`] aligned to [`LockKind::ALIGN`] that stay mapped for `'a`, and whose last
+    /// owner is touched as an atomic alone.
     pub(super) unsafe fn at<'a>(at: *mut u8) -> &'a OwnerRecord {
         // SAFETY: within the lock and aligned (the assertions above); any bit pattern is a valid record; the
         // rest is the caller's promise.
