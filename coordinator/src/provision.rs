@@ -94,8 +94,11 @@ pub(crate) fn provision(
 /// The same open file under a number of at least [`LOWEST_FD`], close-on-exec.
 #[allow(unsafe_code)]
 fn high(fd: OwnedFd) -> Result<OwnedFd, ProvisionError> {
-    let duplicate = fcntl(fd.as_fd(), FcntlArg::F_DUPFD_CLOEXEC(LOWEST_FD))
-        .map_err(|errno| ProvisionError::System("fcntl(F_DUPFD_CLOEXEC)", errno.into()))?;
+    let duplicate = fcntl(fd.as_fd(), FcntlArg::F_DUPFD_CLOEXEC(LOWEST_FD)).map_err(|errno| {
+        // fcntl(2): it says so where the limit allows no number as high as that.
+        let errno = if errno == Errno::EINVAL { Errno::EMFILE } else { errno };
+        ProvisionError::System("fcntl(F_DUPFD_CLOEXEC)", errno.into())
+    })?;
     // SAFETY: the kernel has just made this descriptor; nobody else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(duplicate) })
 }

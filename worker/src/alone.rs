@@ -33,7 +33,7 @@ impl<'s> LoopOnSegment<'s> {
         index: u32,
         work_ns_per_turn: f64,
     ) -> Result<LoopOnSegment<'s>, Failure> {
-        let mine = program.workers.iter().find(|w| w.index.0 == index).ok_or_else(|| Failure::no_such_worker(index))?;
+        let mine = program.worker(index).ok_or_else(|| Failure::no_such_worker(index))?;
         measure::touch(segment);
         let sites = LockSites::of(program, segment.map(), mine.index);
         let compiled = CompiledLoop::compile(mine, &sites, program.seed, work_ns_per_turn, &crate::hooks());

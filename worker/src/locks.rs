@@ -11,7 +11,7 @@ use crate::markers::Place;
 use crate::recorder::Recorder;
 use crate::resident::touched;
 use plan::{LockKind, OpKind, Program, WorkerProgram};
-use record::{HOLD_SAMPLING, LockTrace, Wait};
+use record::{HOLD_SAMPLING, LockTrace, TickSpan};
 use shm_layout::Segment;
 use shm_layout::lock::{Acquired, Effort, LockError, SharedLock};
 use std::ops::{Range, RangeInclusive};
@@ -34,7 +34,7 @@ pub(crate) struct Locks<'s> {
     /// Their indices.
     used: Vec<usize>,
     /// A timed wait for a lock that is owned since, until there is time to note it.
-    unnoted: Option<(u32, Wait)>,
+    unnoted: Option<(u32, TickSpan)>,
 }
 
 /// One lock as this worker uses it, for the whole repetition.
@@ -80,12 +80,12 @@ impl<'s> Locks<'s> {
     }
 
     /// The wait that was timed and not noted yet, with its lock.
-    pub(crate) fn take_unnoted(&mut self) -> Option<(u32, Wait)> {
+    pub(crate) fn take_unnoted(&mut self) -> Option<(u32, TickSpan)> {
         self.unnoted.take()
     }
 
     /// Enters a timed wait for lock `index`, which is owned since.
-    pub(crate) fn log_wait(&mut self, index: u32, wait: Wait, recorder: &Recorder) {
+    pub(crate) fn log_wait(&mut self, index: u32, wait: TickSpan, recorder: &Recorder) {
         if let Some((state, cell)) = self.get(index) {
             state.log_wait(cell, wait, recorder);
         }
@@ -132,7 +132,7 @@ impl<'s> Locks<'s> {
 impl<'s> LockState<'s> {
     fn new(segment: &'s Segment, program: &Program, me: &WorkerProgram, lock: usize) -> LockState<'s> {
         let placed = &program.locks[lock];
-        let reserved = |entries| touched(entries, Wait { start_ticks: 1, ticks: 1 });
+        let reserved = |entries| touched(entries, TickSpan { start_ticks: 1, ticks: 1 });
         let holds = if program.timed_locks { reserved(holds_logged(program)) } else { Vec::new() };
         LockState {
             name: placed.name.clone(),
@@ -236,7 +236,7 @@ impl<'s> LockState<'s> {
         }
     }
 
-    fn log_wait(&mut self, cell: &LockCell, wait: Wait, recorder: &Recorder) {
+    fn log_wait(&mut self, cell: &LockCell, wait: TickSpan, recorder: &Recorder) {
         if !self.counts {
             return;
         }

@@ -18,7 +18,7 @@ use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 use plan::{CpuId, LockKind, OpKind, Program};
-use record::Wait;
+use record::TickSpan;
 use shm_layout::lock::Effort;
 use shm_layout::{Segment, ticks};
 use std::ffi::c_void;
@@ -211,7 +211,7 @@ impl<'s> Stage<'s> {
         Trial { arrival, owned, giving: read(GIVING_AT), given: read(GIVEN_AT), line, due: taken_at + hold_ticks }
     }
 
-    fn waits(self) -> Vec<Wait> {
+    fn waits(self) -> Vec<TickSpan> {
         word(self.segment, TURN).store(END, Ordering::Release);
         let nothing = Reading::default;
         self.context.into_trace(0, nothing(), nothing()).locks[0].waits.clone()
@@ -253,7 +253,7 @@ fn two_cpus() -> Option<(u32, u32)> {
 /// One performance of the script with one kind.
 struct Played {
     /// Each trial, with the wait that the worker logged in it; `None` where it found the lock free.
-    trials: Vec<(Trial, Option<Wait>)>,
+    trials: Vec<(Trial, Option<TickSpan>)>,
     /// How far a log may be from arithmetic: what two clock reads and the taking of a free lock cost, before the wait and
     /// behind it, and a word's way there and back.
     tolerance: u64,
@@ -288,8 +288,8 @@ fn play(kind: LockKind, (mine, holders): (u32, u32)) -> Played {
 }
 
 /// What holds however busy the machine is: no wait ends before the lock was given back, or after it was owned.
-fn assert_is_possible(kind: LockKind, trial: &Trial, wait: Option<Wait>) {
-    let Some(Wait { start_ticks, ticks }) = wait else {
+fn assert_is_possible(kind: LockKind, trial: &Trial, wait: Option<TickSpan>) {
+    let Some(TickSpan { start_ticks, ticks }) = wait else {
         return assert!(trial.owned >= trial.giving, "{kind:?}: owned while it was held: {trial:?}");
     };
     let end = start_ticks + ticks;
@@ -308,7 +308,7 @@ impl Played {
 
     /// How far the log is from arithmetic, ticks: from the arrival to the release. One that sleeps comes onto its CPU some
     /// time after it was given the lock; its wait lasts from the arrival until then.
-    fn off(&self, kind: LockKind, trial: &Trial, wait: Wait) -> u64 {
+    fn off(&self, kind: LockKind, trial: &Trial, wait: TickSpan) -> u64 {
         match kind.spins() {
             true => wait.ticks.abs_diff(trial.given.saturating_sub(trial.arrival)),
             false => (wait.start_ticks - trial.arrival).max(behind(trial, wait)),
@@ -317,7 +317,7 @@ impl Played {
 }
 
 /// From the end of a wait to the clock read in the section, ticks: what the worker does to write the wait down, mostly.
-fn behind(trial: &Trial, wait: Wait) -> u64 {
+fn behind(trial: &Trial, wait: TickSpan) -> u64 {
     trial.owned - wait.start_ticks - wait.ticks
 }
 

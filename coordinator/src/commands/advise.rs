@@ -55,7 +55,7 @@ pub(crate) fn advise(options: &AdviseOptions, colour: ColourChoice) -> Result<En
         }
     };
     clean::sweep();
-    let signals = Signals::block().map_err(|errno| CommandError::Failed(format!("signalfd failed: {errno}")))?;
+    let signals = Signals::block().map_err(|error| CommandError::Failed(error.to_string()))?;
     let lab = Lab { machine: &machine, signals: &signals, seed, quiet: options.quiet };
     let (pilot, each) = lab.pilot(&question, clock)?;
     let mut ranking = Ranking::make(&question, &pilot, &machine.topology, seed, clock);

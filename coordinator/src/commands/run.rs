@@ -61,7 +61,7 @@ pub(crate) fn run(options: &RunOptions, colour: ColourChoice) -> Result<Ending, 
     let spoilers = spoilers::look(options, &plan, &bound, &selection, &machine);
     let orders = selection.orders();
     let held = Held::open(&orders);
-    let signals = Signals::block().map_err(|errno| CommandError::Failed(format!("signalfd failed: {errno}")))?;
+    let signals = Signals::block().map_err(|error| CommandError::Failed(error.to_string()))?;
     let events = selection.events();
     let hold = options.hold.then(Hold::default);
     let campaign = Campaign {

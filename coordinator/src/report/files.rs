@@ -1,6 +1,7 @@
 //! What stays on disk: a folder a run, there whole or not at all.
 
 use crate::report::logs::Logs;
+use crate::report::partial::{self, Partial};
 use crate::report::write_error::WriteError;
 use crate::report::{hlog, names, samples};
 use nix::errno::Errno;
@@ -47,8 +48,11 @@ pub(crate) fn write(run: &Run, logs: Logs, out_root: &Path, name: &str) -> Resul
     let mut cleanup = Cleanup::default();
     create_with_parents(&parent, &mut cleanup)?;
     let stamp = path_part(&run.started_utc.replace(':', "-"));
-    let temporary = parent.join(format!(".{stamp}.{}.partial", std::process::id()));
-    create(&temporary, &mut cleanup)?;
+    partial::sweep(&parent);
+    let partial = Partial::create(&parent, &stamp)
+        .map_err(|error| WriteError::new("create a folder for a run in", &parent, error))?;
+    let temporary = partial.path.clone();
+    cleanup.created.push(temporary.clone());
     put(&temporary.join(names::RECORD), |out| to_json(run, out))?;
     put(&temporary.join(names::PAGE), |out| out.write_all(page::page(run, None).as_bytes()))?;
     put(&temporary.join(names::SAMPLES), |out| samples::write(&run.observations, out))?;
@@ -106,12 +110,7 @@ impl Cleanup {
 impl Drop for Cleanup {
     fn drop(&mut self) {
         for folder in self.created.iter().rev() {
-            for file in names::ALL {
-                // Absent in all folders but the innermost; an error here has a worse one before it, which is reported.
-                let _ = fs::remove_file(folder.join(file));
-            }
-            // Refused where somebody else has put something there meanwhile, and rightly so.
-            let _ = fs::remove_dir(folder);
+            partial::remove(folder);
         }
     }
 }

@@ -8,7 +8,7 @@ use analysis::{DIGITS, Distribution};
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::V2DeflateSerializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, IntervalLogWriterError, Tag};
-use record::{Run, WaitCount};
+use record::{NsCount, Run};
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::time::{Duration, SystemTime};
@@ -48,7 +48,7 @@ fn invalid(error: impl Display) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, error.to_string())
 }
 
-fn histogram(times: &[WaitCount]) -> Result<Histogram<u64>, String> {
+fn histogram(times: &[NsCount]) -> Result<Histogram<u64>, String> {
     let mut histogram = Histogram::new(DIGITS).map_err(|error| error.to_string())?;
     for time in times {
         histogram.record_n(time.ns, time.count).map_err(|error| error.to_string())?;

@@ -24,6 +24,7 @@ pub(crate) mod markdown;
 pub(crate) mod modelled;
 pub(crate) mod names;
 mod page;
+mod partial;
 pub(crate) mod progress;
 pub(crate) mod rows;
 mod samples;

@@ -31,6 +31,9 @@ impl WriteError {
             Some(Errno::ENOTDIR | Errno::EEXIST) => {
                 "a file stands where a folder is needed: move it away, or name another folder with --out DIR"
             }
+            Some(Errno::ENOENT) => {
+                "something removed it meanwhile, or a link leads nowhere: name another folder with --out DIR"
+            }
             Some(Errno::ENAMETOOLONG | Errno::ELOOP) => "name a shorter or simpler folder with --out DIR",
             _ => "check that the file system is sound, or name another folder with --out DIR",
         };

@@ -54,9 +54,9 @@ fn evictions_of(trace: &Trace, clock: TickRate) -> Vec<(u64, u64)> {
     gaps.chain(queued).chain(edges(trace, clock)).collect()
 }
 
-/// The begin and the end of the working window where the worker read no clock for longer than allowed: it logs no gap that
-/// begins before the window. A pass that sleeps or waits may well straddle the edge, so of a worker that blocked three
-/// median slices more are allowed (a slice is never shorter than a pass).
+/// The begin and the end of the working window where the worker read no clock for longer than allowed: it logs no gap
+/// that begins before the window. A pass that sleeps or waits may well straddle the edge, so of a worker that blocked
+/// three median slices more are allowed (a slice is never shorter than a pass).
 pub(crate) fn edges(trace: &Trace, clock: TickRate) -> Vec<(u64, u64)> {
     let Some(first) = trace.slices.first() else { return Vec::new() };
     let last_read = first.start_ticks + trace.span_ticks;

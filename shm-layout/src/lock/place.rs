@@ -22,7 +22,7 @@ pub const NODE_BYTES: u64 = plan::LINE_PAIR_BYTES;
 /// Offset of the last owner, a u32, from the lock's first byte: worker index plus 1; 0 while nobody has owned it. Its
 /// exclusive owner alone writes it. Compiled code that has acquired exclusively reads it, and leaves it alone where it
 /// is the worker's own; else it has a hook write it ([`SharedLock::note_owner`](super::SharedLock::note_owner)).
-pub const LAST_OWNER_OFFSET: u32 = 56;
+pub const LAST_OWNER_OFFSET: u32 = LockKind::LAST_OWNER_OFFSET as u32;
 
 #[repr(C, align(8))]
 struct Layout {

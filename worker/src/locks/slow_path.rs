@@ -9,7 +9,7 @@ use crate::compile::NEVER;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::markers;
-use record::{HOLD_SAMPLING, Wait};
+use record::{HOLD_SAMPLING, TickSpan};
 use shm_layout::lock::{Acquired, Attempt, Effort, LockError, Released};
 use shm_layout::{Phase, Segment, ticks};
 use std::time::Duration;
@@ -104,7 +104,7 @@ fn wait(context: &mut Context<'_>, index: u32, shared: bool, timeout: Option<Dur
         state.owned_at = Some(end);
         cell.by_hook.set(1);
         markers::lock_acquired(state.place);
-        context.locks.unnoted = Some((index, Wait { start_ticks, ticks: end - start_ticks }));
+        context.locks.unnoted = Some((index, TickSpan { start_ticks, ticks: end - start_ticks }));
     } else if timed {
         context.blocked(start_ticks, end);
     }
@@ -134,7 +134,7 @@ pub(crate) fn release(context: &mut Context<'_>, index: u32, shared: bool, told:
     let segment = context.segment;
     let Some((state, cell)) = context.locks.get(index) else { return false };
     cell.by_hook.set(0);
-    let held = state.hold_since.map(|start_ticks| Wait { start_ticks, ticks: ticks() - start_ticks });
+    let held = state.hold_since.map(|start_ticks| TickSpan { start_ticks, ticks: ticks() - start_ticks });
     match state.lock.release_for(shared, told, &|| is_aborted(segment)) {
         Ok(Released::Done) => {
             if state.owned_at.is_some() {

@@ -63,7 +63,7 @@ pub(super) fn measure(topology: &Topology, options: &TopologyOptions) -> Result<
     let sample = sample::choose(topology, options.all_pairs);
     let rings = covering(&sample.cpus).into_iter().chain(sample.siblings.map(Vec::from)).collect::<Vec<_>>();
     let repetitions = options.repetitions.unwrap_or_else(|| affordable(&rings));
-    let signals = Signals::block().map_err(|errno| CommandError::Failed(format!("signalfd failed: {errno}")))?;
+    let signals = Signals::block().map_err(|error| CommandError::Failed(error.to_string()))?;
     let total = rings.len() as u64 * u64::from(repetitions) + PLACEMENTS.len() as u64 * u64::from(PAIR_REPETITIONS);
     let mut progress = Progress::new(ProgressMode::on_stderr(options.quiet), "topology", total);
     let lab = Lab { machine: &machine, signals: &signals };
