@@ -11,13 +11,15 @@ use crate::predictions::{self, PredictionsError};
 use crate::table::{self, Row};
 use crate::tracing::{self, TracingError};
 use crate::{latency, sharing, startup, watching};
+use clap::ValueEnum;
+use nix::unistd::geteuid;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// What is measured together.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Part {
     /// The compiled loop against C.
@@ -101,7 +103,7 @@ pub(crate) fn measure(only: &[Part], quick: bool) -> Report {
     let measured = |part: &Part| {
         let start = Instant::now();
         let rows = if let [_] = parts[..] { part.rows(effort) } else { part.rows_of_its_own(effort) };
-        let rows = rows.unwrap_or_else(|why| vec![why.row(part.name())]);
+        let rows = rows.unwrap_or_else(|why| vec![why.row(part.about())]);
         Measured { part: *part, seconds: start.elapsed().as_secs_f64(), rows }
     };
     let parts = parts.iter().map(measured).collect();
@@ -141,6 +143,12 @@ impl Part {
             Part::Model => "model",
             Part::Predictions => "predictions",
         }
+    }
+
+    /// In a few words, as `--help` has them.
+    fn about(self) -> String {
+        let value = self.to_possible_value();
+        value.and_then(|value| value.get_help().map(ToString::to_string)).unwrap_or_default()
     }
 
     /// Measures it in this process.
@@ -200,7 +208,7 @@ impl Report {
 }
 
 impl Unmeasured {
-    fn row(self, what: &str) -> Row {
+    fn row(self, what: String) -> Row {
         match self {
             Unmeasured::Missing(how) => Row::missing(what, how),
             Unmeasured::Failed(why) => Row::failed(what, why),
@@ -256,6 +264,7 @@ impl From<TracingError> for Unmeasured {
     fn from(error: TracingError) -> Unmeasured {
         match error {
             TracingError::NotBuilt(_) | TracingError::NoTracer(_) => Unmeasured::Missing(error.to_string()),
+            TracingError::TracerEnded(_) if !geteuid().is_root() => Unmeasured::Missing(error.to_string()),
             _ => Unmeasured::Failed(error.to_string()),
         }
     }

@@ -207,7 +207,7 @@ impl Report {
                 Bar::Seconds(bar) => (row.seconds.over(1.0), "s", table::Bar::AtMost(bar)),
             };
             // Fewer than six rounds have no interval.
-            let figure = (self.rounds >= 6).then_some(figure);
+            let figure = (figure.median, (self.rounds >= 6).then_some(figure));
             let what = format!("{}, {} workers: accesses simulated", row.case, row.workers);
             table::Row::amount(what, figure, unit, Some(bar))
                 .noting(format!("{:.1} M accesses", row.accesses as f64 / 1e6))
@@ -217,7 +217,8 @@ impl Report {
             let growth = Interval { median: memory.growth, low: memory.growth, high: memory.growth };
             let what = "memory for ten times the accesses over that for one, the worst case";
             let bar = table::Bar::AtMost(memory.bar);
-            table::Row::amount(what, Some(growth), "×", Some(bar)).noting(format!("{}, once each", memory.case))
+            table::Row::amount(what, (memory.growth, Some(growth)), "×", Some(bar))
+                .noting(format!("{}, once each", memory.case))
         };
         self.speed.iter().map(speed).chain(worst.map(memory)).collect()
     }

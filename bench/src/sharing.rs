@@ -214,7 +214,7 @@ mod tests {
         let row = told(METHODS[1], &vec![round; 9]);
         assert_eq!(row.state, State::Measured);
         assert_eq!(row.what, "what a shared line costs, `bump hits[me]; fence`");
-        assert_eq!(row.markdown("sharing").matches("1.200 (1.200–1.200); 9.600 × here, 8.000 × there").count(), 1);
+        assert_eq!(row.markdown("sharing").matches("1.200; 9.600 × here, 8.000 × there").count(), 1);
         let spoiled = vec![Some(4.0), Some(4.0), Some(0.5), None];
         assert_eq!(told(METHODS[1], &vec![spoiled; 9]).state, State::Unresolved);
     }

@@ -72,7 +72,7 @@ pub(crate) fn rows(effort: Effort) -> Result<Vec<Row>, Unmeasured> {
 }
 
 fn told(name: &str, times: &[Timed]) -> Vec<Row> {
-    let of = |figure: fn(&Timed) -> Option<f64>| order::interval(times.iter().filter_map(figure).collect());
+    let of = |figure: fn(&Timed) -> Option<f64>| estimate(times.iter().filter_map(figure).collect());
     let records = order::median(times.iter().filter_map(|timed| Some(timed.records? as f64)).collect());
     let windows = times.first().map_or(0, |timed| timed.between_ms.len() + 1);
     let note = match records {
@@ -87,9 +87,14 @@ fn told(name: &str, times: &[Timed]) -> Vec<Row> {
     ]
 }
 
+/// The median, and its interval where there are enough.
+fn estimate(values: Vec<f64>) -> (f64, Option<record::Interval>) {
+    (order::median(values.clone()).unwrap_or(f64::NAN), order::interval(values))
+}
+
 fn compiling() -> Row {
     let (first, later) = compile::times_ms();
-    Row::amount("compiling a loop of one step", order::interval(later), "ms", None)
+    Row::amount("compiling a loop of one step", estimate(later), "ms", None)
         .noting(format!("the first in a process {} ms", digits(first)))
 }
 
@@ -177,10 +182,11 @@ mod tests {
         let rate = TickRate { ticks_per_ns: 0.001 };
         let windows = [window(150, 250), window(300, 400), window(460, 560)];
         let timed = timed([100, 590], &windows, Nanos(20_000), rate, Some(3)).unwrap();
-        assert_eq!((timed.to_first_ms, timed.to_end_ms), (0.03, 0.03));
-        assert_eq!(timed.between_ms, [0.03, 0.04]);
+        let us = |ms: f64| (ms * 1e3).round();
+        assert_eq!((us(timed.to_first_ms), us(timed.to_end_ms)), (30.0, 30.0));
+        assert_eq!(timed.between_ms.iter().map(|ms| us(*ms)).collect::<Vec<_>>(), [30.0, 40.0]);
         let rows = told("it", &vec![timed; 6]);
-        assert!(rows[1].markdown("startup").contains("0.035 ms (0.035–0.035); 0.000 million records over 3 windows"));
+        assert!(rows[1].markdown("startup").contains("0.035 ms; 0.000 million records over 3 windows"));
     }
 
     #[test]

@@ -16,7 +16,7 @@ pub(crate) struct Row {
     pub(crate) what: String,
     /// What it is held against; empty where it stands for itself.
     pub(crate) against: String,
-    /// `None` where it was not measured, or too seldom for an interval.
+    /// `None` where it was not measured, or a ratio too seldom for an interval.
     pub(crate) figure: Option<Figure>,
     /// What differs in nothing, measured the same way.
     pub(crate) control: Option<Interval>,
@@ -37,7 +37,9 @@ pub(crate) enum Figure {
     /// A quantity by itself, in its unit.
     Amount {
         /// The figure.
-        of: Interval,
+        median: f64,
+        /// `None` where it was measured too seldom.
+        interval: Option<Interval>,
         /// `ms`, `M/s`.
         unit: String,
     },
@@ -106,13 +108,20 @@ impl Row {
     }
 
     /// A quantity, which has no control; with a bar it is judged.
-    pub(crate) fn amount(what: impl Into<String>, of: Option<Interval>, unit: &str, bar: Option<Bar>) -> Row {
-        let state = match (of, bar) {
+    pub(crate) fn amount(
+        what: impl Into<String>,
+        (median, interval): (f64, Option<Interval>),
+        unit: &str,
+        bar: Option<Bar>,
+    ) -> Row {
+        let state = match (interval, bar) {
             (None, _) => State::Unresolved,
             (Some(_), None) => State::Measured,
             (Some(of), Some(bar)) => bar.judge(of),
         };
-        Row { figure: of.map(|of| Figure::Amount { of, unit: unit.to_owned() }), bar, ..Row::of(what, state) }
+        let unit = unit.to_owned();
+        let figure = median.is_finite().then_some(Figure::Amount { median, interval, unit });
+        Row { figure, bar, ..Row::of(what, state) }
     }
 
     /// So many of so many, of which a part is to count; none of none is unresolved.
@@ -205,10 +214,12 @@ impl Bar {
 
 impl Figure {
     fn shown(&self) -> String {
-        let interval = |of: &Interval, unit: &str| format!("{}{unit} ({})", digits(of.median), ends(*of));
+        let with = |of: &Interval| if of.low == of.high { String::new() } else { format!(" ({})", ends(*of)) };
         match self {
-            Figure::Ratio(of) => interval(of, ""),
-            Figure::Amount { of, unit } => interval(of, &format!(" {unit}")),
+            Figure::Ratio(of) => format!("{}{}", digits(of.median), with(of)),
+            Figure::Amount { median, interval, unit } => {
+                format!("{} {unit}{}", digits(*median), interval.as_ref().map_or_else(String::new, with))
+            }
             Figure::Share { hits, of } => format!("{:.0} % ({hits} of {of})", *hits as f64 / *of as f64 * 100.0),
         }
     }
@@ -235,9 +246,10 @@ fn ends(of: Interval) -> String {
     format!("{}–{}", digits(of.low), digits(of.high))
 }
 
-/// Three decimals below 10, then fewer: no more than such intervals carry.
+/// Three decimals below 10, then fewer: no more than such intervals carry. What is no number is a dash.
 pub(crate) fn digits(figure: f64) -> String {
     let decimals = match figure.abs() {
+        _ if !figure.is_finite() => return dash(),
         below if below < 10.0 => 3,
         below if below < 100.0 => 1,
         _ => 0,
@@ -265,11 +277,13 @@ mod tests {
             row.clone().noting("0.23 ns a pass in C").markdown("loops"),
             "| loops | padded `bump` | C | 1.000 (0.990–1.010); 0.23 ns a pass in C | 0.995–1.004 | – | measured |\n"
         );
-        let row = Row::amount("simulated", Some(interval(80e6, 82e6)), "M/s", Some(Bar::AtLeast(90e6)));
+        let row =
+            |interval| Row::amount("simulated", (81.0, interval), "M/s", Some(Bar::AtLeast(90.0))).markdown("model");
         assert_eq!(
-            row.markdown("model"),
-            "| model | simulated |  | 81000000 M/s (80000000–82000000) | – | ≥ 90000000 M/s | **over** |\n"
+            row(Some(interval(80.0, 82.0))),
+            "| model | simulated |  | 81.0 M/s (80.0–82.0) | – | ≥ 90 M/s | **over** |\n"
         );
+        assert_eq!(row(None), "| model | simulated |  | 81.0 M/s | – | ≥ 90 M/s | unresolved |\n");
         let missing = Row::missing("against it", "not installed:\n cargo install a|b").markdown("latency");
         assert_eq!(missing, "| latency | against it |  | – | – | – | missing: not installed: cargo install a\\|b |\n");
         let columns = |line: &str| line.replace("\\|", "").matches('|').count();
@@ -289,7 +303,7 @@ mod tests {
 
     #[test]
     fn an_amount_is_judged_by_its_whole_interval() {
-        let state = |of, bar| Row::amount("", of, "s", bar).state;
+        let state = |of, bar| Row::amount("", (1.5, of), "s", bar).state;
         assert_eq!(state(Some(interval(1.0, 2.0)), Some(Bar::AtMost(2.0))), State::Within);
         assert_eq!(state(Some(interval(1.0, 2.1)), Some(Bar::AtMost(2.0))), State::Unresolved);
         assert_eq!(state(Some(interval(2.1, 2.2)), Some(Bar::AtMost(2.0))), State::Over);
@@ -318,6 +332,6 @@ mod tests {
 
     #[test]
     fn digits_are_no_finer_than_the_size_asks_for() {
-        assert_eq!([0.0123, 9.8765, 18.25, 4520.7].map(digits), ["0.012", "9.877", "18.2", "4521"]);
+        assert_eq!([0.0123, 9.8765, 18.25, 4520.7, f64::NAN].map(digits), ["0.012", "9.877", "18.2", "4521", "–"]);
     }
 }

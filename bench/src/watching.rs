@@ -130,9 +130,12 @@ mod tests {
         let rows = told(&rounds);
         let shown: Vec<String> = rows.iter().map(|row| row.markdown("watching")).collect();
         assert_eq!(rows.len(), 6);
-        assert!(shown[2].contains("a run's length with `--live`") && shown[2].contains("1.010 ("), "{shown:?}");
-        assert!(shown[4].contains("`lock` with `--lock-log`") && shown[4].contains("1.500 ("), "{shown:?}");
-        assert!(shown[3].contains("1.000 (") && rows[3].state == State::Measured, "{shown:?}");
+        assert!(
+            shown[2].contains("a run's length with `--live`") && shown[2].contains("| 1.010; 2.000 s"),
+            "{shown:?}"
+        );
+        assert!(shown[4].contains("`lock` with `--lock-log`") && shown[4].contains("| 1.500; 100 ns"), "{shown:?}");
+        assert!(shown[3].contains("| 1.000; 0.500 ns") && rows[3].state == State::Measured, "{shown:?}");
         assert_eq!(told(&rounds[..1])[0].state, State::Unresolved);
     }
 
