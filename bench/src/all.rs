@@ -172,7 +172,7 @@ impl Part {
             Part::Attach => {
                 let time = Duration::from_secs(effort.of(2, 1));
                 let only = [attach::Kind::Padded];
-                Ok(attach::measure(&attach::Request { only: &only, time, quads: effort.of(12, 1), seed: 1 })?.rows())
+                Ok(attach::measure(&attach::Request { only: &only, time, quads: effort.of(10, 1), seed: 1 })?.rows())
             }
             Part::Startup => startup::rows(effort),
             Part::Model => Ok(model::measure(effort.of(6, 1))?.rows()),

@@ -55,7 +55,7 @@ struct Timed {
 /// [`Unmeasured`].
 pub(crate) fn rows(effort: Effort) -> Result<Vec<Row>, Unmeasured> {
     let coordinator = Coordinator::find()?;
-    let rounds = effort.of(6, 1);
+    let rounds = effort.of(9, 1);
     let times = |name: &str, text: &str, more: &[&str]| -> Result<Vec<Timed>, Unmeasured> {
         let run = |round| {
             eprintln!("{name}: round {round} of {rounds}");

@@ -8,6 +8,8 @@ use std::fmt::Write;
 
 /// A control wider than this resolves nothing where no bar asks for less.
 const CONTROL_WIDTH: f64 = 0.1;
+/// A quantity without control or bar whose interval is wider than this part of it is not resolved.
+const AMOUNT_WIDTH: f64 = 0.2;
 
 /// One figure and what it comes to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -70,7 +72,7 @@ pub(crate) enum State {
     Within,
     /// It is not.
     Over,
-    /// There is no bar, and the control, where there is one, is sound.
+    /// There is no bar, and the control is sound, or without one the interval is narrow.
     Measured,
     /// Noise hid it.
     Unresolved,
@@ -116,6 +118,7 @@ impl Row {
     ) -> Row {
         let state = match (interval, bar) {
             (None, _) => State::Unresolved,
+            (Some(of), None) if of.high - of.low > AMOUNT_WIDTH * median => State::Unresolved,
             (Some(_), None) => State::Measured,
             (Some(of), Some(bar)) => bar.judge(of),
         };
@@ -308,7 +311,8 @@ mod tests {
         assert_eq!(state(Some(interval(1.0, 2.1)), Some(Bar::AtMost(2.0))), State::Unresolved);
         assert_eq!(state(Some(interval(2.1, 2.2)), Some(Bar::AtMost(2.0))), State::Over);
         assert_eq!(state(Some(interval(1.0, 2.0)), Some(Bar::AtLeast(1.0))), State::Within);
-        assert_eq!(state(Some(interval(1.0, 2.0)), None), State::Measured);
+        assert_eq!(state(Some(interval(1.4, 1.6)), None), State::Measured);
+        assert_eq!(state(Some(interval(1.3, 1.7)), None), State::Unresolved, "wide");
         assert_eq!(state(None, None), State::Unresolved);
     }
 
