@@ -3,7 +3,8 @@
 use crate::named_rows::row;
 use crate::root::Root;
 
-/// A thread's number in its own namespace of pids, by which it knows itself; `None` where it has ended and nobody remembers it.
+/// A thread's number in its own namespace of pids, by which it knows itself; `None` where it has ended and nobody
+/// remembers it.
 ///
 /// # References
 /// proc_pid_status(5), NSpid: from the namespace of procfs's mount inwards.

@@ -4,7 +4,7 @@ use crate::context::Context;
 use crate::document::{Node, Table, Value, quoted};
 use crate::read::name_of;
 use crate::refusal::Problem;
-use crate::scope::Memory;
+use crate::scope::StepScope;
 use crate::{loops, quantity, read, schema, words};
 use plan::{CpuChoice, CpuId, Field, Lock, Nanos, Region, Role};
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ pub(crate) fn read(context: &mut Context, root: &Table, declared: &Declared<'_>,
     let mut roles = Vec::new();
     let mut first = 0;
     for ((node, table), count) in tables.into_iter().zip(&workers) {
-        let memory = Memory {
+        let scope = StepScope {
             fields: declared.fields,
             locks: declared.locks,
             regions: declared.regions,
@@ -41,7 +41,7 @@ pub(crate) fn read(context: &mut Context, root: &Table, declared: &Declared<'_>,
         let threads = threads(context, table, &name, *count);
         let joins = joins(context, table, &name, roles.last());
         let populate = populate(context, table, declared.regions);
-        let steps = loops::read(context, node, table, &memory, (after, window));
+        let steps = loops::read(context, node, table, &scope, (after, window));
         roles.push(Role { name, workers: *count, threads, joins, cpus, period, latency, after, populate, steps });
     }
     loops::endless_waits(context, root, declared.fields, &roles);

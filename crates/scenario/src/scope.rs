@@ -5,8 +5,8 @@ use plan::{Field, Lock, Region};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// The memory that a scenario declares, as one role sees it.
-pub(crate) struct Memory<'a> {
+/// What a scenario declares for steps, as one role sees it.
+pub(crate) struct StepScope<'a> {
     pub(crate) fields: &'a [Field],
     pub(crate) locks: &'a [Lock],
     pub(crate) regions: &'a [Region],
@@ -17,7 +17,7 @@ pub(crate) struct Memory<'a> {
     pub(crate) indices: Range<u32>,
 }
 
-impl Memory<'_> {
+impl StepScope<'_> {
     /// "a field", "a lock" or "a region": what has that name, for steps that want another of the three.
     pub(crate) fn kind_of(&self, name: &str) -> Option<&'static str> {
         let field = || self.fields.iter().any(|field| field.name == name).then_some("a field");

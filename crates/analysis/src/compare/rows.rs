@@ -97,8 +97,9 @@ fn named(sides: &Sides, base: &ArmSummary, run: &ArmSummary, role: &str) -> Comp
     }
 }
 
-/// What the control arm of a run could not tell from nothing: it repeats the run's first variant, and speaks for figures of
-/// that. 0 for other variants, whose own interval is all there is; `None` where the control arm resolved nothing.
+/// What the control arm of a run could not tell from nothing: it repeats the run's first variant, and speaks for
+/// figures of that. 0 for other variants, whose own interval is all there is; `None` where the control arm resolved
+/// nothing.
 fn floor(run: &Run, arm: &ArmSummary) -> Option<f64> {
     let control = run.arms.iter().find(|other| other.kind == Kind::Control);
     if control.is_some_and(|control| control.variant == arm.variant) { run.method.resolution } else { Some(0.0) }

@@ -21,7 +21,8 @@ const WRITES: &str = "transfers_write";
 /// Counts that rise where a line is fetched again; which of them do depends on the processor.
 const MISSES: [&str; 3] = ["l1d_load_misses", "llc_load_misses", "cache_misses"];
 
-/// Counts of a line being taken away or asked for again. Few processors have them: shown where counted, else not missed.
+/// Counts of a line being taken away or asked for again. Few processors have them: shown where counted, else not
+/// missed.
 const BESIDE: [&str; 2] = ["l1d_invalidations", "upgrades"];
 
 /// What the sum of several ways is called in evidence, and what a lack of all of them.

@@ -3,7 +3,7 @@
 use super::{cost, severity};
 use crate::view::View;
 use plan::{ArmKind, BoundArm, LockKind, Program};
-use record::{ArmState, ArmSummary, Diagnosis, Evidence, Gain, LockObservation, LockSummary, Observation, WaitCount};
+use record::{ArmState, ArmSummary, Diagnosis, Evidence, Gain, LockObservation, LockSummary, NsCount, Observation};
 
 /// The largest part of the workers' time that an estimate may call lost: nobody who finished a pass only waited, and a
 /// cost beyond 20 × would be told to more digits than it has.
@@ -62,7 +62,7 @@ impl<'a> Site<'a> {
     }
 
     /// Sampled holds of one role.
-    pub(super) fn holds(&self, view: &View<'a>, role: &str) -> Vec<WaitCount> {
+    pub(super) fn holds(&self, view: &View<'a>, role: &str) -> Vec<NsCount> {
         let of_role = self.seen(view).into_iter().filter(|(o, _)| o.role == role);
         of_role.flat_map(|(_, lock)| lock.holds.iter().copied()).collect()
     }

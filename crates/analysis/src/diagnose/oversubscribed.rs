@@ -17,8 +17,8 @@ pub(super) fn find(view: &View, arms: &[ArmSummary]) -> Option<(f64, Diagnosis)>
     locks::report("oversubscribed", found.collect())
 }
 
-/// What spinning costs: as against the variants in which the same work sleeps; by the time spent waiting only where none of
-/// them could be compared. A lock that sleeps and is no faster is an answer.
+/// What spinning costs: as against the variants in which the same work sleeps; by the time spent waiting only where
+/// none of them could be compared. A lock that sleeps and is no faster is an answer.
 fn finding<'a>(view: &View<'a>, sites: &[Site<'a>], site: &Site<'a>) -> Option<Finding<'a>> {
     let sleeping = |other: &&Site| {
         other.lock.lock == site.lock.lock

@@ -1,5 +1,5 @@
-//! Lines of their own for data that different workers use: what false sharing and reader invalidation cost without them, and
-//! the cure that both have in common.
+//! Lines of their own for data that different workers use: what false sharing and reader invalidation cost without
+//! them, and the cure that both have in common.
 
 use super::{Cost, Sick, cost, lines};
 use crate::view::{View, same_work};
