@@ -9,7 +9,7 @@ use std::mem::size_of;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// `contlab` and a zero byte, little-endian: tells the lab's segments from others.
-const MAGIC: u64 = u64::from_le_bytes(*b"contlab\0");
+pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"contlab\0");
 
 /// Version of the map. A worker and a coordinator of different versions never meet: they are one executable.
 const VERSION: u32 = 3;

@@ -16,6 +16,7 @@ mod segment;
 mod slot;
 #[cfg(test)]
 mod testing;
+mod window;
 
 pub use check::ProgramError;
 pub use clock::{calibrate, ticks};
