@@ -13,6 +13,7 @@ pub mod expect;
 mod fixtures;
 mod lock;
 mod nearest;
+mod outside;
 pub mod placement;
 pub mod program;
 pub mod region;
@@ -25,6 +26,7 @@ pub use bind::{BindError, Bound, BoundArm, NotApplicable, Touch, Usage, bind, us
 pub use event::{CountedBy, EventForm, EventSpec};
 pub use lock::{Lock, LockKind};
 pub use nearest::{nearest, slip_of};
+pub use outside::{escaped, is_plain};
 pub use placement::{Item, Layout, Placed, Placement, PlacementError, Strategy};
 pub use program::{AccessKind, Address, Op, OpKind, PlacedLock, Program, WorkerProgram};
 pub use region::{MemoryStep, MemoryVerb, Pages, Region};
