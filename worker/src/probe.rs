@@ -54,7 +54,7 @@ pub(crate) fn probe(
     contender: &mut Contender,
 ) -> Result<Reading, Failure> {
     segment.slot(me.index.0).set_state(WorkerState::Probing);
-    let rate = segment.header().tick_rate();
+    let rate = segment.tick_rate();
     let mine = segment.slot(me.index.0);
     let mut edges = Vec::new();
     // In a ring of more than two each worker meets two neighbours: half as long with each, so that it takes no longer.

@@ -5,13 +5,14 @@ use crate::exit::{CommandError, Ending};
 use crate::export::points::{Exported, points};
 use crate::export::push::{self, Target};
 use crate::export::{hlog, line_protocol, tidy};
+use crate::report::data;
 use crate::saved::Saved;
 use std::io::{BufWriter, Write};
 
 pub(crate) fn export(options: &ExportOptions) -> Result<Ending, CommandError> {
     let target = target(options)?;
     let saved = Saved::read(&options.run).map_err(|error| CommandError::Usage(error.to_string()))?;
-    let mut out = BufWriter::new(std::io::stdout().lock());
+    let mut out = BufWriter::new(data::stdout());
     match (&target, options.format) {
         (Some(target), _) => {
             let lines = line_protocol::lines(&exported(&saved)?.points);

@@ -9,6 +9,9 @@ use std::ops::Range;
 /// One change, as numbers that any input gives a meaning to: what kind, where, with what, how much.
 pub type Move = (u8, Index, Index, Index);
 
+/// Numbers that a reader mostly takes.
+const SMALL: [&str; 12] = ["0", "1", "2", "3", "4", "7", "8", "16", "100", "128", "1000", "2.5"];
+
 /// Numbers that readers trip over.
 const NUMBERS: [&str; 22] = [
     "0",
@@ -73,7 +76,10 @@ pub fn text(sound: &Sound, others: &[Sound], moves: &[Move]) -> Vec<u8> {
     let mut text = lossy(sound);
     for (what, at, with, much) in moves {
         text = match what % 10 {
-            0 | 1 => replaced(&text, &runs(&text, |c| c.is_ascii_digit() || c == '.'), at, pick(&NUMBERS, with)),
+            0 | 1 => {
+                let numbers = runs(&text, |c| c.is_ascii_digit() || c == '.');
+                replaced(&text, &numbers, at, pick(if what % 10 == 0 { &SMALL } else { &NUMBERS }, with))
+            }
             2 => {
                 let quoted = quoted(&text);
                 let other = if quoted.is_empty() { String::new() } else { text[with.get(&quoted).clone()].to_owned() };

@@ -45,7 +45,7 @@ fn refused(refusal: &scenario::Refusal) -> Reached {
 }
 
 fn accepted(loaded: &Loaded) -> Reached {
-    [&loaded.plan.title, &loaded.plan.question, &loaded.plan.name].map(|text| hold::terminal(text));
+    [&loaded.plan.title, &loaded.plan.question, &loaded.plan.name].into_iter().for_each(|text| hold::terminal(text));
     for topology in &*TOPOLOGIES {
         match plan::bind(&loaded.plan, topology, 7) {
             Ok(bound) => programs(&bound, topology),
@@ -62,7 +62,8 @@ fn programs(bound: &Bound, topology: &Topology) {
         match &arm.program {
             Err(not) => hold::terminal(&not.why),
             Ok(program) => {
-                let slots = program.workers.len() as u32;
+                // A baseline's lone worker keeps its number.
+                let slots = program.workers.iter().map(|worker| worker.index.0 + 1).max().unwrap_or(0);
                 SegmentMap::of(program, slots).expect("what was bound fits a segment");
                 if let Err(refusal) = model::simulate(program, machine, topology, LIMITS, 7) {
                     hold::terminal(&refusal.to_string());
@@ -91,7 +92,7 @@ pub fn machine(bytes: &[u8]) -> Reached {
         Ok(machine) => machine,
         Err(refusal) => return refused(&refusal),
     };
-    [&machine.name, &machine.title].map(|text| hold::terminal(text));
+    [&machine.name, &machine.title].into_iter().for_each(|text| hold::terminal(text));
     let again = Machine::parse("again.toml", &machine.to_toml());
     assert_eq!(again.unwrap_or_else(|refusal| panic!("{refusal}")), machine, "written and read again");
     let topology = machine.shape.topology();
@@ -238,7 +239,7 @@ pub fn segment(bytes: &[u8]) -> Reached {
         Ok(attached) => {
             // What was checked is what this process computed, so all of it lies inside.
             assert_eq!(attached.map(), segment.map());
-            let rate = attached.header().tick_rate().ticks_per_ns;
+            let rate = attached.tick_rate().ticks_per_ns;
             assert!(rate.is_finite() && rate > 0.0, "{rate} ticks a nanosecond");
             let (control, slot) = (attached.control(), attached.slot(1));
             let _ = (control.phase(), control.window(), control.must_stop());

@@ -43,8 +43,12 @@ fn runs() {
 }
 
 #[test]
-fn runs_with_bytes_changed() {
-    through("runs with bytes changed", bent(&RUN, bend::bytes), doors::run);
+fn runs_with_text_changed() {
+    // A line a value, so that a line is a value to change.
+    let value: Value = serde_json::from_slice(&RUN[0].bytes).expect("sound JSON");
+    let bytes = serde_json::to_vec_pretty(&value).expect("sound JSON");
+    let sound = [Sound { name: "run.json".into(), bytes, read: Vec::new() }];
+    through("runs with text changed", bent(&sound, |of, moves| bend::text(of, &sound, moves)), doors::run);
 }
 
 #[test]

@@ -5,6 +5,7 @@ use super::say;
 use crate::campaign::RunError;
 use crate::cli::RunOptions;
 use crate::exit::{CommandError, Ending};
+use crate::report::data;
 use crate::report::logs::Logs;
 use crate::report::style::Style;
 use crate::report::{files, terminal};
@@ -48,7 +49,7 @@ pub(crate) fn show(
 ) -> Result<Ending, CommandError> {
     let mut out = std::io::stdout().lock();
     match options.json {
-        true => files::to_json(run, &mut out)?,
+        true => data::json(run)?,
         false => out.write_all(terminal::render(run, folder.as_deref().ok(), style).as_bytes())?,
     }
     out.flush()?;

@@ -30,12 +30,11 @@ pub(super) fn write(page: &mut Page, run: &Run) {
 }
 
 fn regime(run: &Run) -> String {
-    let ran: u32 =
-        run.arms.iter().map(|a| a.repetitions.kept + a.repetitions.spoiled + a.repetitions.other_regime).sum();
+    let ran: u64 = run.arms.iter().map(|arm| arm.repetitions.all()).sum();
     match &run.method.headline_regime {
         Some(Regime { transfer_ns: Some(ns), contended_ns, repetitions, .. }) => {
             let contended = contended_ns.map_or(String::new(), |ns| format!(", contended pass {} ns", plain(ns)));
-            let all = plural(ran.into(), "repetition");
+            let all = plural(ran, "repetition");
             format!("Line transfer {} ns one way{contended}; {repetitions} of {all}", plain(*ns))
         }
         Some(Regime { transfer_ns: None, repetitions, .. }) => {
