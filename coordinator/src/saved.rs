@@ -101,14 +101,18 @@ struct Head {
 }
 
 fn head(text: &[u8], path: &Path) -> Result<Head, SavedError> {
-    serde_json::from_slice(text).or_else(|source| match source.classify() {
-        // Sound JSON of something else: no version.
-        Category::Data => Ok(Head::default()),
-        category => Err((category, source)),
-    }).map_err(|(category, source)| match category {
-        Category::Eof => SavedError::Truncated { path: path.to_owned(), line: source.line(), column: source.column() },
-        _ => SavedError::NotJson { path: path.to_owned(), source },
-    })
+    serde_json::from_slice(text)
+        .or_else(|source| match source.classify() {
+            // Sound JSON of something else: no version.
+            Category::Data => Ok(Head::default()),
+            category => Err((category, source)),
+        })
+        .map_err(|(category, source)| match category {
+            Category::Eof => {
+                SavedError::Truncated { path: path.to_owned(), line: source.line(), column: source.column() }
+            }
+            _ => SavedError::NotJson { path: path.to_owned(), source },
+        })
 }
 
 /// What to name in place of a folder that is no run's: often it is the scenario's, one level up.

@@ -81,7 +81,9 @@ fn altered_at_the_gate(kind: &str, what: &str, changes: &[(u64, Vec<u8>)]) -> Op
     let mut child = command.spawn().unwrap();
     let workers = within(A_LONG_TIME, "two workers at a gate", || {
         let workers = workers_of(child.id());
-        let held = |pid: i32| std::fs::read_to_string(format!("/proc/{pid}/maps")).is_ok_and(|maps| maps.contains("(deleted)"));
+        let held = |pid: i32| {
+            std::fs::read_to_string(format!("/proc/{pid}/maps")).is_ok_and(|maps| maps.contains("(deleted)"))
+        };
         (workers.len() == 2 && workers.iter().all(|one| held(one.pid))).then_some(workers)
     });
     // They come to the gate after their probes, of which nothing tells.
@@ -141,7 +143,8 @@ fn locks_full_of_nonsense_end_a_run_within_its_deadlines() {
     let _alone = common::alone();
     // Of these an alteration is a lock that somebody holds, or a value that a call refuses: the first wait shows it.
     let few = ["semaphore"];
-    let all = ["pthread", "pthread-robust", "pthread-pi", "pthread-rwlock", "semaphore", "ticket", "mcs", "clh", "seqlock"];
+    let all =
+        ["pthread", "pthread-robust", "pthread-pi", "pthread-rwlock", "semaphore", "ticket", "mcs", "clh", "seqlock"];
     let kinds = if std::env::var_os("LAB_ALTERED").is_some() { &all[..] } else { &few[..] };
     for kind in kinds {
         altered_at_the_gate(kind, &format!("{kind} lock"), &[(AREA, vec![0xff; 64]), (AREA + 64, vec![0x55; 192])]);
@@ -163,7 +166,8 @@ impl Numbers {
 #[test]
 fn bytes_changed_at_random_in_a_window_end_a_run_within_its_deadlines() {
     let _alone = common::alone();
-    let runs: u64 = std::env::var("LAB_ALTERED").map_or(1, |runs| runs.parse().expect("LAB_ALTERED is a number of runs"));
+    let runs: u64 =
+        std::env::var("LAB_ALTERED").map_or(1, |runs| runs.parse().expect("LAB_ALTERED is a number of runs"));
     for run in 0..runs {
         let mut numbers = Numbers(88_172_645_463_325_252 ^ run << 17);
         let kind = ["pthread", "ticket", "mcs", "semaphore"][numbers.below(4) as usize];

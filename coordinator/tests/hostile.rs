@@ -1,9 +1,9 @@
 //! Names that somebody else chose, with markup, escape sequences, marks that reorder, line ends and parts of paths in them,
 //! through the commands: nothing of it reaches a terminal, a page or a place outside of the folder for results.
 
+mod common;
 #[path = "common/compiled.rs"]
 mod compiled;
-mod common;
 mod foreign;
 
 use common::{QUICK, coordinator, skip, stderr, stdout};
@@ -124,8 +124,20 @@ fn a_file_that_is_refused_is_named_harmlessly_by_every_command() {
 fn hostile_run(folder: &Path) -> PathBuf {
     fn spoil(value: &mut Value, key: &str) {
         const KEPT: [&str; 14] = [
-            "kind", "state", "mask", "severity", "started_utc", "sha256", "counted_by", "verdict", "reason", "unit",
-            "schema_version", "level", "verb", "id",
+            "kind",
+            "state",
+            "mask",
+            "severity",
+            "started_utc",
+            "sha256",
+            "counted_by",
+            "verdict",
+            "reason",
+            "unit",
+            "schema_version",
+            "level",
+            "verb",
+            "id",
         ];
         match value {
             Value::String(text) if !KEPT.contains(&key) => text.push_str(NAME),
@@ -146,15 +158,20 @@ fn hostile_run(folder: &Path) -> PathBuf {
 fn a_run_full_of_hostile_names_is_looked_back_at_without_harm() {
     let folder = tempfile::tempdir().unwrap();
     let run = hostile_run(folder.path());
-    let done = |arguments: &[&str], runs: usize| {
-        let output = coordinator().args(arguments).args(std::iter::repeat_n(&run, runs)).output().unwrap();
+    // Another run, by its seed.
+    let other = folder.path().join("other.run.json");
+    let mut value: Value = serde_json::from_slice(&std::fs::read(run.join("run.json")).unwrap()).unwrap();
+    value["seed"] = 1.into();
+    std::fs::write(&other, value.to_string()).unwrap();
+    let done = |arguments: &[&str], more: &[&PathBuf]| {
+        let output = coordinator().args(arguments).arg(&run).args(more).output().unwrap();
         assert!(matches!(output.status.code(), Some(0 | 3)), "{arguments:?}: {}", stderr(&output));
         output
     };
-    shown(&done(&["report"], 1));
+    shown(&done(&["report"], &[]));
     hold::page(&std::fs::read_to_string(run.join("report.html")).unwrap());
-    shown(&done(&["compare"], 2));
-    shown(&done(&["compare", "--markdown"], 2));
+    shown(&done(&["compare"], &[&other]));
+    shown(&done(&["compare", "--markdown"], &[&other]));
     // Data is for programs, and goes to them as it is; a terminal is shown what it would obey.
     for arguments in [
         &["compare", "--json"][..],
@@ -162,13 +179,16 @@ fn a_run_full_of_hostile_names_is_looked_back_at_without_harm() {
         &["export", "--format", "csv"],
         &["export", "--format", "influx"],
     ] {
-        let seen = on_a_terminal(coordinator().args(arguments).arg(&run));
+        let more = if arguments[0] == "compare" { vec![&other] } else { vec![] };
+        let seen = on_a_terminal(coordinator().args(arguments).arg(&run).args(&more));
         assert!(seen.contains("\\u009b") || seen.contains("\\u{9b}"), "{arguments:?}: {seen}");
         hold::terminal(&seen.replace('\t', " "));
-        assert!(done(arguments, 1).stdout.windows(2).any(|pair| pair == "\u{9b}".as_bytes()), "{arguments:?}");
+        assert!(done(arguments, &more).stdout.windows(2).any(|pair| pair == "\u{9b}".as_bytes()), "{arguments:?}");
     }
     let mut left: Vec<PathBuf> = tree(folder.path());
-    left.retain(|path| !path.ends_with(NAME) && !path.ends_with("run.json") && !path.ends_with("report.html"));
+    left.retain(|path| {
+        !path.ends_with(NAME) && !path.ends_with("run.json") && path != &other && !path.ends_with("report.html")
+    });
     assert!(left.is_empty(), "{left:?}");
 }
 
@@ -229,7 +249,8 @@ fn hostile_program(folder: &Path) -> Option<PathBuf> {
     ] {
         let mut odd = odd.as_bytes().to_vec();
         odd.resize(name.len(), b'x');
-        let places: Vec<usize> = (0..bytes.len() - name.len()).filter(|at| bytes[*at..].starts_with(name.as_bytes())).collect();
+        let places: Vec<usize> =
+            (0..bytes.len() - name.len()).filter(|at| bytes[*at..].starts_with(name.as_bytes())).collect();
         assert!(!places.is_empty(), "{name}");
         places.into_iter().for_each(|at| bytes[at..at + name.len()].copy_from_slice(&odd));
     }
@@ -241,7 +262,7 @@ fn hostile_program(folder: &Path) -> Option<PathBuf> {
 fn a_struct_of_hostile_names_is_imported_without_harm() {
     let folder = tempfile::tempdir().unwrap();
     let Some(program) = hostile_program(folder.path()) else { return };
-    let name = "\u{1b}[2J<b>\n\u{9b}Jn";
+    let name = "\u{1b}[2J<b>\n\u{9b}Jnx";
     let file = folder.path().join("made.toml");
     let import = || {
         let mut command = coordinator();
@@ -279,7 +300,7 @@ fn a_process_and_a_segment_of_hostile_names_are_shown_without_harm() {
     let both = [sharer(), sharer()];
     let listed = shown(&coordinator().args(["attach", "--list", "--all"]).output().unwrap());
     hold::terminal(&on_a_terminal(coordinator().args(["attach", "--list", "--all", "--json"])));
-    let watched = coordinator().args(["attach", "--segment", &name, "--for", "200ms"]).output().unwrap();
+    let watched = coordinator().args(["attach", "--segment", &name, "--for", "1s"]).output().unwrap();
     let _ = std::fs::remove_file(Path::new("/dev/shm").join(&name[1..]));
     assert!(listed.contains(&both[0].pid.to_string()), "{listed}");
     assert!(matches!(watched.status.code(), Some(0 | 4)), "{}", shown(&watched));

@@ -242,7 +242,9 @@ mod tests {
         for (at, byte) in sound.into_iter().enumerate() {
             let is_rate = (64..72).contains(&at);
             let is_padding = at >= 84;
-            for other in [byte ^ 1, byte ^ 0x80, !byte, byte.wrapping_add(1), 0, 0xff].into_iter().filter(|b| *b != byte) {
+            for other in
+                [byte ^ 1, byte ^ 0x80, !byte, byte.wrapping_add(1), 0, 0xff].into_iter().filter(|b| *b != byte)
+            {
                 altered(name, at, &[other]);
                 match attach() {
                     // A rate may be another clock's; what may not is tried below.
@@ -271,7 +273,10 @@ mod tests {
             for outside in [end, end - 1, end + 4096, 0, 1, 1 << 40, i64::MAX as u64, u64::MAX - 8, u64::MAX] {
                 if outside != sound {
                     altered(name, at, &bytes(outside));
-                    assert!(matches!(attach(), Err(AttachError::Header(HeaderError::Mismatch { .. }))), "{at}: {outside}");
+                    assert!(
+                        matches!(attach(), Err(AttachError::Header(HeaderError::Mismatch { .. }))),
+                        "{at}: {outside}"
+                    );
                 }
             }
             altered(name, at, &bytes(sound));
@@ -284,7 +289,10 @@ mod tests {
         let file = std::fs::OpenOptions::new().write(true).open(Path::new(SHM_FOLDER).join(name)).unwrap();
         for shorter in [0, 1, 127, 128, 4096, end - 4096] {
             file.set_len(shorter).unwrap();
-            assert!(matches!(attach(), Err(AttachError::TooShort { .. } | AttachError::Open { .. })), "{shorter} bytes");
+            assert!(
+                matches!(attach(), Err(AttachError::TooShort { .. } | AttachError::Open { .. })),
+                "{shorter} bytes"
+            );
         }
         file.set_len(end + 4096).unwrap();
         assert!(attach().is_err(), "its header is gone with what was cut off");

@@ -5,8 +5,8 @@ mod penalties;
 
 use crate::cli::AttachOptions;
 use crate::exit::{CommandError, Ending};
-use crate::report::data;
 use crate::report::attach as page;
+use crate::report::data;
 use crate::report::style::{ColourChoice, Style};
 use crate::report::text::{escaped, escaped_lines};
 use crate::report::window;

@@ -2,8 +2,8 @@
 
 use crate::cli::CompareOptions;
 use crate::exit::{CommandError, Ending};
-use crate::report::data;
 use crate::report::compare as screen;
+use crate::report::data;
 use crate::report::style::{ColourChoice, Style};
 use crate::report::window;
 use crate::saved::Saved;

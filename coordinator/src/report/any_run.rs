@@ -8,6 +8,11 @@ use crate::report::style::{ColourChoice, Style};
 use crate::report::{compare, files, terminal, testing};
 use crate::saved::{Saved, SavedError};
 use analysis::compare::{Condition, NamedRun, judge};
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::{Deserializer, Serializer, V2Serializer};
+use hostile::bend::Move;
 use hostile::sound::Sound;
 use hostile::{Reached, bend, bent, hold, through};
 use record::Run;
@@ -115,7 +120,7 @@ fn any_log_of_latencies_is_passed_on_or_refused_without_harm() {
     let (saved, path) = logged(folder.path());
     let bytes = std::fs::read(&path).unwrap();
     let sound = [Sound { name: "latency.hlog".into(), read: vec![0..bytes.len()], bytes }];
-    through("logs of latencies", bent(&sound, bend::bytes), |bytes| {
+    through("logs of latencies", bent(&sound, bent_log), |bytes| {
         std::fs::write(&path, bytes).unwrap();
         match hlog::checked(&saved) {
             Ok(passed) => {
@@ -123,9 +128,30 @@ fn any_log_of_latencies_is_passed_on_or_refused_without_harm() {
                 Reached::Inside
             }
             Err(error) => {
-                hold::terminal(&error.to_string());
-                Reached::Refused
+                let said = error.to_string();
+                hold::terminal(&said);
+                // Read, and held against the record: far behind the reader.
+                let read = said.contains("which run.json has") || said.contains("and run.json says");
+                if read { Reached::Inside } else { Reached::Refused }
             }
         }
     });
+}
+
+/// One of its histograms unpacked, bent as bytes, and written as text again: damage to what is packed ends at its sums.
+fn bent_log(sound: &Sound, moves: &[Move]) -> Vec<u8> {
+    let text = String::from_utf8(sound.bytes.clone()).unwrap();
+    let Some(((what, at, ..), rest)) = moves.split_first() else { return sound.bytes.clone() };
+    if what.is_multiple_of(4) {
+        return bend::bytes(sound, moves);
+    }
+    let histograms: Vec<&str> =
+        text.lines().filter(|line| line.starts_with("Tag=")).filter_map(|line| line.rsplit(',').next()).collect();
+    let old = *at.get(&histograms);
+    let packed = BASE64_STANDARD.decode(old).unwrap();
+    let histogram: Histogram<u64> = Deserializer::new().deserialize(&mut packed.as_slice()).unwrap();
+    let mut bytes = Vec::new();
+    V2Serializer::new().serialize(&histogram, &mut bytes).unwrap();
+    let bent = bend::bytes(&Sound { name: String::new(), read: vec![0..bytes.len().min(40)], bytes }, rest);
+    text.replace(old, &BASE64_STANDARD.encode(bent)).into_bytes()
 }

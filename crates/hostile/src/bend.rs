@@ -68,7 +68,8 @@ const VALUES: [&str; 24] = [
 
 /// Characters that mean something to a reader of text.
 const CHARACTERS: [&str; 20] = [
-    "[", "]", "[[", "{", "}", "=", ",", ".", "\"", "'", "\n", "#", "$", "\\u001b", "\u{1b}", "\u{202e}", "\r", "\0", "µ", "-",
+    "[", "]", "[[", "{", "}", "=", ",", ".", "\"", "'", "\n", "#", "$", "\\u001b", "\u{1b}", "\u{202e}", "\r", "\0",
+    "µ", "-",
 ];
 
 /// A text with changes made to it. Lines may come from `others`, texts of the same kind.
@@ -261,8 +262,22 @@ fn other_type(with: &Index) -> Value {
 fn odd_number(number: &Number, with: &Index) -> Number {
     const WHOLE: [u64; 12] =
         [0, 1, 2, 63, 64, 4095, 65_536, u32::MAX as u64, 1 << 32, 1 << 53, i64::MAX as u64, u64::MAX];
-    const REAL: [f64; 14] =
-        [0.0, -0.0, 1.0, -1.0, 0.5, 1e-9, 1e9, 1e18, 1e300, -1e300, f64::MAX, f64::MIN_POSITIVE, 5e-324, 1.0 + f64::EPSILON];
+    const REAL: [f64; 14] = [
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+        0.5,
+        1e-9,
+        1e9,
+        1e18,
+        1e300,
+        -1e300,
+        f64::MAX,
+        f64::MIN_POSITIVE,
+        5e-324,
+        1.0 + f64::EPSILON,
+    ];
     match number.is_f64() {
         true => Number::from_f64(*with.get(&REAL)).unwrap_or_else(|| Number::from(0)),
         false if number.as_u64().is_some_and(|n| n <= u64::from(u32::MAX)) => {
@@ -285,10 +300,14 @@ pub fn bytes(sound: &Sound, moves: &[Move]) -> Vec<u8> {
         let part = part.start.min(bytes.len() - 1)..part.end.min(bytes.len());
         let at = part.start + at.index(part.len().max(1));
         match what / 16 {
-            0..=5 => bytes[at] = *much.get(&[0, 1, 2, 0x7f, 0x80, 0xfe, 0xff, bytes[at].wrapping_add(1), bytes[at] ^ 0x10]),
+            0..=5 => {
+                bytes[at] = *much.get(&[0, 1, 2, 0x7f, 0x80, 0xfe, 0xff, bytes[at].wrapping_add(1), bytes[at] ^ 0x10])
+            }
             6..=7 => put(&mut bytes, at, &u16::to_le_bytes(*much.get(&[0, 1, 8, 0x7fff, 0xff00, 0xffff]))),
             8..=9 => put(&mut bytes, at, &u32::to_le_bytes(*much.get(&[0, 1, 0x7fff_ffff, 0xffff_fff0, u32::MAX]))),
-            10..=11 => put(&mut bytes, at, &u64::to_le_bytes(*much.get(&[0, 1, 1 << 31, 1 << 32, 1 << 62, u64::MAX - 8]))),
+            10..=11 => {
+                put(&mut bytes, at, &u64::to_le_bytes(*much.get(&[0, 1, 1 << 31, 1 << 32, 1 << 62, u64::MAX - 8])))
+            }
             12 => put(&mut bytes, at, pick(&NAMES, much).as_bytes()),
             13 => {
                 let from = much.index(bytes.len());

@@ -13,8 +13,22 @@ pub fn terminal(text: &str) {
 
 /// Elements that the page has none of: what runs, loads, embeds or asks.
 const NEVER: [&str; 16] = [
-    "script", "img", "image", "iframe", "frame", "object", "embed", "form", "input", "button", "base", "audio", "video",
-    "foreignobject", "animate", "set",
+    "script",
+    "img",
+    "image",
+    "iframe",
+    "frame",
+    "object",
+    "embed",
+    "form",
+    "input",
+    "button",
+    "base",
+    "audio",
+    "video",
+    "foreignobject",
+    "animate",
+    "set",
 ];
 
 /// Asserts that a page of HTML holds no markup but its own: no element that runs or loads, no handler, no address but

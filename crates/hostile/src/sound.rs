@@ -59,7 +59,8 @@ pub static MACHINES: LazyLock<Vec<Sound>> =
     LazyLock::new(|| files("crates/model/machines", |name| name.ends_with(".toml")));
 
 /// What the exercises ask.
-pub static EXERCISES: LazyLock<Vec<Sound>> = LazyLock::new(|| files("scenarios/exercises", |name| name == exercise::FILE));
+pub static EXERCISES: LazyLock<Vec<Sound>> =
+    LazyLock::new(|| files("scenarios/exercises", |name| name == exercise::FILE));
 
 /// Where an exercise begins, for the gates to judge.
 pub static STARTERS: LazyLock<Vec<Sound>> =

@@ -8,10 +8,11 @@ use nix::time::{ClockId, clock_gettime};
 use proptest::prelude::{Strategy, any, prop, prop_oneof};
 use proptest::sample::Index;
 use proptest::test_runner::{Config, TestError, TestRunner};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Once;
 use std::time::Duration;
 
 /// CPU time of one input at most. The slowest take a hundredth of it in a build without optimisation.
@@ -81,7 +82,7 @@ pub fn through(name: &str, inputs: impl Strategy<Value = Input>, door: impl Fn(&
     let outcome = runner.run(&inputs, |input| {
         last.keep(&input.bytes);
         let before = cpu_time();
-        let reached = door(&input.bytes);
+        let reached = quietly(|| door(&input.bytes));
         let took = cpu_time().saturating_sub(before);
         assert!(took < TIME_MAX, "it took {took:?} of CPU time");
         let peak = peak_bytes();
@@ -94,12 +95,41 @@ pub fn through(name: &str, inputs: impl Strategy<Value = Input>, door: impl Fn(&
         Ok(()) => last.forget(),
         Err(TestError::Fail(why, input)) => {
             last.keep(&input.bytes);
+            let why = SAID.take().unwrap_or_else(|| why.to_string());
             panic!("{name}: {why}\n{input:?}\nin {}: {ONLY} with that path repeats it", last.path.display());
         }
         Err(TestError::Abort(why)) => panic!("{name}: no inputs: {why}"),
     }
     eprintln!("{name}: {tally}, {} MB at most", peak_bytes() >> 20);
     assert!(tally.inside > 0, "{name}: not one bent input came past the reader, so nothing behind it was tried");
+}
+
+thread_local! {
+    /// Whether this thread is behind a door.
+    static INSIDE: Cell<bool> = const { Cell::new(false) };
+    /// What its last panic there said, and where.
+    static SAID: Cell<Option<String>> = const { Cell::new(None) };
+}
+
+/// Keeps what a panic says instead of printing it: an input that fails does so a hundred times until it is small.
+fn quietly<T>(door: impl FnOnce() -> T) -> T {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let other = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| match INSIDE.get() {
+            true => SAID.set(Some(panic.to_string())),
+            false => other(panic),
+        }));
+    });
+    struct Leave;
+    impl Drop for Leave {
+        fn drop(&mut self) {
+            INSIDE.set(false);
+        }
+    }
+    INSIDE.set(true);
+    let _leave = Leave;
+    door()
 }
 
 /// What became of the inputs.
@@ -141,7 +171,10 @@ struct Last {
 impl Last {
     fn new(name: &str) -> Last {
         // In memory where there is such a place: it is written a million times.
-        let folder = [Path::new("/dev/shm"), &std::env::temp_dir()].into_iter().find(|folder| folder.is_dir()).map(Path::to_owned);
+        let folder = [Path::new("/dev/shm"), &std::env::temp_dir()]
+            .into_iter()
+            .find(|folder| folder.is_dir())
+            .map(Path::to_owned);
         let name = format!("hostile-input-{}-{}", name.replace(' ', "-"), std::process::id());
         let path = folder.unwrap_or_default().join(name);
         let file = File::create(&path).expect("a file for inputs");
@@ -149,7 +182,10 @@ impl Last {
     }
 
     fn keep(&self, bytes: &[u8]) {
-        self.file.write_all_at(bytes, 0).and_then(|()| self.file.set_len(bytes.len() as u64)).expect("room for an input");
+        self.file
+            .write_all_at(bytes, 0)
+            .and_then(|()| self.file.set_len(bytes.len() as u64))
+            .expect("room for an input");
     }
 
     fn forget(self) {

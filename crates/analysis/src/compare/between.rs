@@ -12,7 +12,7 @@ use crate::compare::Sides;
 use crate::compare::rows::regime_of;
 use crate::words::figure;
 use record::{ArmSummary, CostProbe, Interval, Regime, Run};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What the probes leave unexplained, as a ratio: each is the shortest of several tries, and a loop takes what comes.
 const APART: f64 = 1.01;
@@ -116,8 +116,10 @@ fn shares_lines(arm: &ArmSummary) -> bool {
     }
     let mut lines: BTreeMap<u64, Line> = BTreeMap::new();
     for row in &arm.layout {
-        let last = (row.offset + row.bytes.max(1) - 1) / plan::CACHE_LINE_BYTES;
-        for number in row.offset / plan::CACHE_LINE_BYTES..=last {
+        // A file may say that it is as long as memory. The lines between its ends are all alike: nothing else lies there.
+        let first = row.offset / plan::CACHE_LINE_BYTES;
+        let last = row.offset.saturating_add(row.bytes.max(1) - 1) / plan::CACHE_LINE_BYTES;
+        for number in BTreeSet::from([first, last.min(first + 1), last]) {
             let line = lines.entry(number).or_default();
             line.touched.extend(row.writers.iter().chain(&row.readers));
             line.written |= !row.writers.is_empty();

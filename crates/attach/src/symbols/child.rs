@@ -281,8 +281,7 @@ mod tests {
 
     #[test]
     fn an_answer_is_believed_line_by_line_and_shown_harmlessly() {
-        let text =
-            "s 1a 5 bump\x1b[31m\u{202e}(int)\nl 1a 12 /src/a b.c\nnonsense\ns zz 1 x\nl 1b twelve f.c\ns 1b 0 main\n.\n";
+        let text = "s 1a 5 bump\x1b[31m\u{202e}(int)\nl 1a 12 /src/a b.c\nnonsense\ns zz 1 x\nl 1b twelve f.c\ns 1b 0 main\n.\n";
         let answers = parse(text);
         let of = |symbol: &str, source: Option<(String, u32)>| Answer { symbol: Some(symbol.into()), source };
         assert_eq!(answers[&0x1a], of("bump[31m(int)+0x5", Some(("/src/a b.c".into(), 12))));
