@@ -435,6 +435,19 @@ mod tests {
         assert_eq!(whole.time_ns, 1_795_523_696_000_000_000);
     }
 
+    /// Quadratic work would be hours of it.
+    #[test]
+    fn like_points_at_the_last_instant_there_is_move_on_one_by_one() {
+        let mut series =
+            Series { started_ns: i64::MAX - 1, of_run: Vec::new(), points: Vec::new(), taken: HashMap::new() };
+        for nth in 0..200_000 {
+            let field = vec![("x".to_owned(), Field::Integer(nth))];
+            series.add_at("m", vec![tag("a", "b")], field, i64::MAX);
+        }
+        let apart = series.points.windows(2).all(|pair| pair[1].time_ns == pair[0].time_ns + 1);
+        assert!(apart && series.points[0].time_ns == LATEST_NS);
+    }
+
     #[test]
     fn every_part_of_a_run_has_points_and_no_two_are_one_to_a_server() {
         let mut run = testing::modelled();

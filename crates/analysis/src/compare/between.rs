@@ -155,6 +155,14 @@ mod tests {
     }
 
     #[test]
+    fn an_element_as_long_as_memory_is_looked_at_by_its_ends() {
+        assert!(!shares(vec![row(0, u64::MAX, &[0], &[])]));
+        assert!(!shares(vec![row(u64::MAX, u64::MAX, &[0], &[])]));
+        assert!(shares(vec![row(0, u64::MAX, &[0], &[1])]));
+        assert!(shares(vec![row(0, 192, &[0], &[]), row(190, 8, &[1], &[])]), "by the last of its lines");
+    }
+
+    #[test]
     fn an_interval_has_room_for_no_drift_and_for_all_of_it() {
         let ratio = Interval { median: 1.06, low: 1.05, high: 1.07 };
         let widened = |drift| Between { drift, unexplained: 1.0, alike: Ok(()) }.widened(ratio);
