@@ -6,6 +6,7 @@ use crate::export::points::{Exported, points};
 use crate::export::push::{self, Target};
 use crate::export::{hlog, line_protocol, tidy};
 use crate::report::data;
+use crate::report::text::escaped;
 use crate::saved::Saved;
 use std::io::{BufWriter, Write};
 
@@ -50,7 +51,7 @@ fn target(options: &ExportOptions) -> Result<Option<Target>, CommandError> {
 fn exported(saved: &Saved) -> Result<Exported, CommandError> {
     let exported = points(saved).map_err(|error| CommandError::Usage(error.to_string()))?;
     for unread in &exported.unread {
-        let _ = writeln!(std::io::stderr(), "left out: {unread}; --format json has it");
+        let _ = writeln!(std::io::stderr(), "left out: {}; --format json has it", escaped(unread));
     }
     Ok(exported)
 }

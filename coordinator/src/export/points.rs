@@ -463,7 +463,11 @@ mod tests {
             assert!(known.insert((&point.measurement, &point.tags, point.time_ns)), "twice: {point:?}");
             let names: Vec<&String> =
                 point.tags.iter().map(|(n, _)| n).chain(point.fields.iter().map(|(n, _)| n)).collect();
-            assert_eq!(names.iter().collect::<std::collections::HashSet<_>>().len(), names.len(), "a name twice: {point:?}");
+            assert_eq!(
+                names.iter().collect::<std::collections::HashSet<_>>().len(),
+                names.len(),
+                "a name twice: {point:?}"
+            );
             assert!(!point.fields.is_empty() && point.tags.iter().all(|(_, value)| !value.is_empty()));
         }
         let measurements: BTreeSet<&str> = points.iter().map(|p| p.measurement.as_str()).collect();

@@ -8,6 +8,7 @@ use crate::exit::{CommandError, Ending};
 use crate::report::data;
 use crate::report::logs::Logs;
 use crate::report::style::Style;
+use crate::report::text::escaped;
 use crate::report::{files, terminal};
 use crate::signals::Signals;
 use record::{ExpectState, Run};
@@ -34,7 +35,7 @@ pub(crate) fn save(
     };
     let Some(error) = ended else { return Ok(folder) };
     if let Ok(folder) = &folder {
-        say(&format!("what was measured until then is in {}", folder.display()));
+        say(&format!("what was measured until then is in {}", escaped(&folder.display().to_string())));
     }
     Err(error)
 }
