@@ -10,8 +10,8 @@ use plan::{OpKind, Program, WorkerProgram};
 use shm_layout::Segment;
 use std::time::{Duration, Instant};
 
-/// What the living get at most to run into a dead worker's lock, so that they can be named. Passes are microseconds long
-/// as a rule; whoever comes later is not waiting yet.
+/// What the living get at most to run into a dead worker's lock, so that they can be named. Passes are microseconds
+/// long as a rule; whoever comes later is not waiting yet.
 const ORPHAN_TIME: Duration = Duration::from_millis(500);
 /// All who live have waited for so long, and no lock in question has had an owner meanwhile: then nobody will get it. A
 /// waiter that was handed it just now would have come onto its CPU in less, unless the machine is very busy.
@@ -44,12 +44,14 @@ pub(crate) struct Legacy {
     pub(crate) dead: u32,
     /// Whether nobody can get it any more.
     pub(crate) lost: bool,
-    /// What the dead worker was doing with it and what became of it since, in words that follow "while running passes, ".
+    /// What the dead worker was doing with it and what became of it since, in words that go on a sentence that ends in
+    /// "while running passes, ".
     pub(crate) words: String,
 }
 
-/// Looks on, a few milliseconds at a time, until it is clear what became of the locks that the `dead` had to do with, or
-/// [`ORPHAN_TIME`] is over. `pause` passes the time until an instant, notes who ends meanwhile, and says whether to go on.
+/// Looks on, a few milliseconds at a time, until it is clear what became of the locks that the `dead` had to do with,
+/// or [`ORPHAN_TIME`] is over. `pause` passes the time until an instant, notes who ends meanwhile, and says whether to
+/// go on.
 ///
 /// # Errors
 /// What `pause` says where it says stop.

@@ -1,12 +1,12 @@
-//! Workers that wait for each other in a circle: each holds a lock that the one before it waits for, so none ever goes on.
-//! Looked for when a repetition is late, since it lasts; in a window nobody looks.
+//! Workers that wait for each other in a circle: each holds a lock that the one before it waits for, so none ever goes
+//! on. Looked for when a repetition is late, since it lasts; in a window nobody looks.
 
 use crate::launch::{Child, name_among};
 use plan::{OpKind, Program};
 use shm_layout::Segment;
 
-/// A worker in a circle, and the lock that it waits for: the next one in the circle holds it, as this one holds what the
-/// one before waits for.
+/// A worker in a circle, and the lock that it waits for: the next one in the circle holds it, as this one holds what
+/// the one before waits for.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 struct Link {
     worker: u32,
@@ -17,8 +17,8 @@ struct Link {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Circle(Vec<Link>);
 
-/// A circle among the workers that live, as their slots tell at this moment. One that is seen twice stands: waits that end
-/// at a time are left out, so nothing in it can go on.
+/// A circle among the workers that live, as their slots tell at this moment. One that is seen twice stands: waits that
+/// end at a time are left out, so nothing in it can go on.
 pub(crate) fn find(program: &Program, segment: &Segment, children: &mut [Child]) -> Option<Circle> {
     children.iter_mut().for_each(|child| _ = child.poll_status());
     let living = children.iter().filter(|child| child.status.is_none()).flat_map(Child::indices);

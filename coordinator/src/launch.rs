@@ -284,30 +284,12 @@ mod tests {
     fn threads_are_named_where_a_process_has_several() {
         let worker = |index, process| WorkerProgram {
             index: plan::WorkerIndex(index),
-            role: 0,
             role_name: "x".into(),
             cpu: plan::CpuId(index % 2),
             process,
-            period: None,
-            latency: false,
-            after: plan::Nanos(0),
-            populate: vec![],
-            steps: vec![],
-            ops: vec![],
+            ..WorkerProgram::of([])
         };
-        let program = Program {
-            arm: "a".into(),
-            window: plan::Nanos(1),
-            warm_up: plan::Nanos(0),
-            layout: plan::Layout { placed: vec![], bytes: 0 },
-            area_bytes: 0,
-            locks: vec![],
-            regions: vec![],
-            workers: vec![worker(0, 0), worker(1, 1), worker(2, 1), worker(3, 1)],
-            shares_cpu: true,
-            timed_locks: true,
-            seed: 1,
-        };
+        let program = Program::of([worker(0, 0), worker(1, 1), worker(2, 1), worker(3, 1)]);
         let names: Vec<String> = program.workers.iter().map(|worker| name_of(&program, worker)).collect();
         assert_eq!(names[0], "worker 0 (role `x`, CPU 0)");
         assert_eq!(names[1], "worker 1 (role `x`, thread 0 of process 1, CPU 1)");

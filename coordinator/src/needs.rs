@@ -66,8 +66,8 @@ fn open_files(root: &Root, Crowd { processes, threads }: Crowd, orders: &[Orders
     // process's report and pidfd.
     const COORDINATOR: u64 = 10;
     const OF_EACH_PROCESS: u64 = 2;
-    // Handed over: the program, the pipes, the regions. They begin at a number of their own, and numbers are limited, not
-    // files.
+    // Handed over: the program, the pipes, the regions. They begin at a number of their own, and numbers are limited,
+    // not files.
     const HIGH: u64 = 7;
     // Report, both pipes, the regions, the lifeline's own end, the segment; each thread's run times, and a file that it
     // reads.

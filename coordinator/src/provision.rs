@@ -50,7 +50,8 @@ pub(crate) fn slots(program: &Program) -> u32 {
     program.workers.iter().map(|w| w.index.0 + 1).max().unwrap_or(0)
 }
 
-/// Makes everything for one repetition of `program`, whose workers count what `orders` say, its memory on `node` where one is given.
+/// Makes everything for one repetition of `program`, whose workers count what `orders` say, its memory on `node` where
+/// one is given.
 pub(crate) fn provision(
     program: &Program,
     orders: &[Orders],
@@ -93,8 +94,11 @@ pub(crate) fn provision(
 /// The same open file under a number of at least [`LOWEST_FD`], close-on-exec.
 #[allow(unsafe_code)]
 fn high(fd: OwnedFd) -> Result<OwnedFd, ProvisionError> {
-    let duplicate = fcntl(fd.as_fd(), FcntlArg::F_DUPFD_CLOEXEC(LOWEST_FD))
-        .map_err(|errno| ProvisionError::System("fcntl(F_DUPFD_CLOEXEC)", errno.into()))?;
+    let duplicate = fcntl(fd.as_fd(), FcntlArg::F_DUPFD_CLOEXEC(LOWEST_FD)).map_err(|errno| {
+        // fcntl(2): it says so where the limit allows no number as high as that.
+        let errno = if errno == Errno::EINVAL { Errno::EMFILE } else { errno };
+        ProvisionError::System("fcntl(F_DUPFD_CLOEXEC)", errno.into())
+    })?;
     // SAFETY: the kernel has just made this descriptor; nobody else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(duplicate) })
 }

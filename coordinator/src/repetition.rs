@@ -26,11 +26,8 @@ pub(crate) enum RepetitionError {
     #[error("{worker}: {what}: {cure}")]
     Worker { worker: String, what: String, cure: String },
     /// A worker ended and said nothing.
-    #[error(
-        "{worker} {how} while {state}: the run cannot go on without it; was it killed by hand, by a limit, \
-         or for lack of memory (`dmesg`)?"
-    )]
-    Ended { worker: String, how: String, state: String },
+    #[error("{worker} {how} while {state}: the run cannot go on without it; {why}")]
+    Ended { worker: String, how: String, state: String, why: &'static str },
     /// Nobody ended, and the time is up.
     #[error("the repetition did not end in its time and was stopped: {0}")]
     Stuck(String),
@@ -97,6 +94,7 @@ fn traces(program: &Program, provision: &mut Provision, children: &[Child]) -> R
             worker: children[nth].name.clone(),
             how: "left no report".into(),
             state: supervise::state_of(program, &provision.segment, &children[nth]),
+            why: "is memory short (`free -m`, the memory cgroup's `memory.max`), or a file-size limit set (`ulimit -f`)?",
         }),
     }
 }
@@ -110,9 +108,9 @@ fn explain(stop: Stop, provision: &mut Provision, mut children: Vec<Child>) -> R
         Stop::Interrupted => RepetitionError::Interrupted,
         Stop::Stuck(who) => RepetitionError::Stuck(who),
         Stop::Orphaned(what) => RepetitionError::Orphaned(what),
-        Stop::Ended { nth, how, state, .. } => match collect::failure_of(provision, &children) {
+        Stop::Ended { nth, how, state, why, .. } => match collect::failure_of(provision, &children) {
             Some(failed) => worker_error(&children, failed),
-            None => RepetitionError::Ended { worker: children[nth].name.clone(), how, state },
+            None => RepetitionError::Ended { worker: children[nth].name.clone(), how, state, why },
         },
     }
 }

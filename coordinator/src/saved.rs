@@ -1,6 +1,7 @@
 //! A run that was saved, for the commands that look back: found, read and checked.
 
 use crate::foreign_file;
+use crate::report::names::RECORD;
 use crate::report::text::escaped;
 use record::{Run, SCHEMA_VERSION};
 use serde::Deserialize;
@@ -9,9 +10,6 @@ use serde_json::error::Category;
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
-
-/// The file of a run's folder that holds the record.
-const FILE: &str = "run.json";
 
 /// A saved run.
 #[derive(Debug)]
@@ -71,7 +69,7 @@ impl Saved {
     /// # Errors
     /// [`SavedError`]: what is there instead.
     pub(crate) fn read(run: &Path) -> Result<Saved, SavedError> {
-        let path = if run.is_dir() { run.join(FILE) } else { run.to_owned() };
+        let path = if run.is_dir() { run.join(RECORD) } else { run.to_owned() };
         let read = if run.is_dir() { foreign_file::read } else { foreign_file::read_named };
         let text = read(&path).map_err(|source| match source.kind() {
             ErrorKind::NotFound if run.is_dir() => SavedError::NoRecord { path: run.to_owned(), cure: cure(run) },
@@ -118,7 +116,7 @@ fn head(text: &[u8], path: &Path) -> Result<Head, SavedError> {
 /// What to name in place of a folder that is no run's: often it is the scenario's, one level up.
 fn cure(folder: &Path) -> String {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-    match entries.filter(|path| path.join(FILE).is_file()).max() {
+    match entries.filter(|path| path.join(RECORD).is_file()).max() {
         Some(latest) => {
             format!("it holds folders of runs: name one of them, of which `{}` is the last", shown(&latest))
         }
@@ -147,10 +145,10 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let run = testing::mutex();
         let folder = files::write(&run, Logs::default(), root.path(), "mutex").unwrap();
-        for path in [folder.clone(), folder.join(FILE)] {
+        for path in [folder.clone(), folder.join(RECORD)] {
             let saved = Saved::read(&path).unwrap();
-            assert_eq!((saved.run, saved.path), (run.clone(), folder.join(FILE)));
-            assert_eq!(saved.text, fs::read(folder.join(FILE)).unwrap());
+            assert_eq!((saved.run, saved.path), (run.clone(), folder.join(RECORD)));
+            assert_eq!(saved.text, fs::read(folder.join(RECORD)).unwrap());
         }
     }
 
@@ -158,7 +156,7 @@ mod tests {
     fn what_is_no_run_says_what_it_is_and_what_to_name() {
         let root = tempfile::tempdir().unwrap();
         let folder = files::write(&testing::mutex(), Logs::default(), root.path(), "mutex").unwrap();
-        let text = fs::read_to_string(folder.join(FILE)).unwrap();
+        let text = fs::read_to_string(folder.join(RECORD)).unwrap();
         let nothing = error(&root.path().join("nothing"));
         assert!(nothing.contains("No such file") && nothing.contains("name a run's folder"), "{nothing}");
         let above = error(&root.path().join("mutex"));

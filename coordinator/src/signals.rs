@@ -1,5 +1,6 @@
 //! Requests to end, as a descriptor that can be polled beside the workers.
 
+use crate::cures;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigHandler, SigSet, SigmaskHow, Signal, signal};
@@ -13,6 +14,11 @@ pub(crate) struct Signals {
     descriptor: SignalFd,
     mask_before: SigSet,
 }
+
+/// The signals cannot be read, so nothing was begun that they would have to end.
+#[derive(Debug, thiserror::Error)]
+#[error("signalfd failed: {0}: {cure}", cure = cures::of(*.0))]
+pub(crate) struct SignalsError(Errno);
 
 /// A file that grows beyond `ulimit -f` then answers EFBIG, which is reported and cleaned up after, instead of ending the
 /// process; workers inherit it.
@@ -28,13 +34,14 @@ impl Signals {
     ///
     /// # Errors
     /// Where the kernel gives no descriptor; the mask is as before then.
-    pub(crate) fn block() -> Result<Signals, Errno> {
+    pub(crate) fn block() -> Result<Signals, SignalsError> {
         let mut mask = SigSet::empty();
         for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT] {
             mask.add(signal);
         }
-        let descriptor = SignalFd::with_flags(&mask, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
-        let mask_before = mask.thread_swap_mask(SigmaskHow::SIG_BLOCK)?;
+        let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
+        let descriptor = SignalFd::with_flags(&mask, flags).map_err(SignalsError)?;
+        let mask_before = mask.thread_swap_mask(SigmaskHow::SIG_BLOCK).map_err(SignalsError)?;
         Ok(Signals { descriptor, mask_before })
     }
 

@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 /// Stacks shown of one role at one kind of event: the rest are rare ways to the same place.
 const MOST_STACKS: usize = 3;
 
-/// Fills in [`ArmSummary::stacks`], or warns of what keeps them away. Addresses are left out of the record, named or not.
+/// Fills in [`ArmSummary::stacks`], or warns of what keeps them away. Addresses are left out of the record, named or
+/// not.
 pub(crate) fn name(run: &mut Run, root: &Root) {
     let has_stacks = run.observations.iter().filter_map(|o| o.kernel.as_ref()).any(|kernel| !kernel.stacks.is_empty());
     if !has_stacks {

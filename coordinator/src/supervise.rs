@@ -49,6 +49,8 @@ pub(crate) enum Stop {
         how: String,
         /// How far it had come, what it held and waited for, and what became of that.
         state: String,
+        /// What may have been the reason, as a question.
+        why: &'static str,
         /// Whether the others wait for what nobody can get any more.
         lost: bool,
     },
@@ -138,9 +140,12 @@ impl Watch<'_> {
             let mut bytes = [0u8; 64];
             let ready = self.provision.ready_read.as_fd();
             let readable = wait_for_change(self.children, Some(self.signals), Some(ready), Some(deadline));
-            self.check(Some(deadline))?;
             if readable && let Ok(count) = read(&self.provision.ready_read, &mut bytes) {
+                // They have said so in time, however late this process, which may have been stopped, comes to read it.
                 said += count;
+                self.check(None)?;
+            } else {
+                self.check(Some(deadline))?;
             }
         }
         Ok(())
@@ -177,8 +182,10 @@ impl Watch<'_> {
         if let Some(first) = failed(self.children) {
             return Err(self.ended(first).unwrap_or_else(|stop| stop));
         }
+        // Who has ended is not late, however late this process, which may have been stopped, comes to see it.
+        let awaited = self.children.iter().any(|child| child.status.is_none());
         match deadline {
-            Some(deadline) if Instant::now() >= deadline => {
+            Some(deadline) if awaited && Instant::now() >= deadline => {
                 Err(Stop::Stuck(describe(self.program, &self.provision.segment, self.children)))
             }
             _ => Ok(()),
@@ -265,7 +272,7 @@ impl Watch<'_> {
                 parts.join(", ")
             })
             .collect();
-        Ok(Stop::Ended { nth, how: words(status), state: of_each(&dead, states), lost })
+        Ok(Stop::Ended { nth, how: words(status), state: of_each(&dead, states), why: reason(status), lost })
     }
 }
 
@@ -336,9 +343,21 @@ fn of_each(workers: &[u32], said: Vec<String>) -> String {
 
 fn words(status: WaitStatus) -> String {
     match status {
+        WaitStatus::Signaled(_, Signal::SIGALRM, _) => "was ended by its own timer (SIGALRM)".to_owned(),
         WaitStatus::Signaled(_, signal, _) => format!("was killed by {signal}"),
         WaitStatus::Exited(_, code) => format!("exited with status {code}"),
         other => format!("ended: {other:?}"),
+    }
+}
+
+/// What a worker may have ended of, as a question.
+fn reason(status: WaitStatus) -> &'static str {
+    match status {
+        // It rings after the coordinator's own deadline.
+        WaitStatus::Signaled(_, Signal::SIGALRM, _) => {
+            "was the run stopped (Ctrl-Z, a debugger, a frozen cgroup), so that nobody could end it in time?"
+        }
+        _ => "was it killed by hand, by a limit, or for lack of memory (`dmesg`)?",
     }
 }
 

@@ -1,10 +1,9 @@
-//! Every way a run can end before its time leaves no process and no segment, and says what happened.
+//! Ways a run can end before its time that are not by chance: it leaves no process and no segment, and says what happened.
+//! `killed.rs` and `faults.rs` have those by chance.
 
 mod common;
 
-use common::{
-    A_LONG_TIME, Bench, Worker, alone, assert_gone, cpu_time, in_a_window, in_a_window_for, stderr, within, workers_of,
-};
+use common::{A_LONG_TIME, Bench, alone, assert_gone, cpu_time, in_a_window, stderr, within, workers_of};
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
@@ -35,40 +34,6 @@ loop = ["lock m", "bump hits[me]", "unlock m"]
 
 fn signal(pid: i32, signal: Signal) {
     kill(Pid::from_raw(pid), signal).unwrap();
-}
-
-#[test]
-fn a_killed_worker_ends_the_run_with_its_name_within_two_seconds() {
-    let _alone = alone();
-    let mut text = String::new();
-    // On a busy machine a worker may still be at its probes: then it is killed later.
-    for used in [200, 1_000, 5_000].map(Duration::from_millis) {
-        let bench = Bench::new(LONG);
-        let (child, workers) = in_a_window_for(bench.run(), used);
-        let victim: &Worker = workers.iter().find(|w| w.index == 1).unwrap();
-        let killed = Instant::now();
-        signal(victim.pid, Signal::SIGKILL);
-        let output = child.wait_with_output().unwrap();
-        assert!(killed.elapsed() < Duration::from_secs(2), "{:?}", killed.elapsed());
-        assert_eq!(output.status.code(), Some(1));
-        text = stderr(&output);
-        assert!(text.contains("worker 1 (role `counter`, CPU ") && text.contains("was killed by SIGKILL"), "{text}");
-        assert_gone(&workers, A_LONG_TIME);
-        if text.contains("running passes") {
-            return;
-        }
-    }
-    panic!("the message does not say what the worker did: {text}");
-}
-
-#[test]
-fn a_killed_coordinator_takes_its_workers_with_it() {
-    let _alone = alone();
-    let bench = Bench::new(LONG);
-    let (mut child, workers) = in_a_window(bench.run());
-    signal(child.id() as i32, Signal::SIGKILL);
-    child.wait().unwrap();
-    assert_gone(&workers, A_LONG_TIME);
 }
 
 #[test]

@@ -5,21 +5,25 @@
 
 mod common;
 
+use common::draw::{faults_asked_for, in_lanes, seeded};
+use common::glimpse::Glimpse;
 use common::{A_LONG_TIME, Bench, Worker, alone, has_name, stderr, within, workers_of};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use plan::LockKind;
+use rand::Rng;
 use rand::rngs::SmallRng;
-use rand::{Rng, SeedableRng};
-use shm_layout::SegmentMap;
-use std::fs::File;
-use std::os::unix::fs::FileExt;
+use shm_layout::{SegmentMap, WorkerState};
 use std::process::{Child, Output, Stdio};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// Kills for each kind.
-const DRAWS: u32 = 20;
+/// Kills for each kind of lock: a twenty-fifth of `LAB_FAULTS`, and at least seven, among which is each aim, and a kill
+/// among three.
+fn draws() -> u32 {
+    faults_asked_for().unwrap_or(0).div_ceil(25).max(7)
+}
+
 /// The run must end so soon after a kill.
 const SOON: Duration = Duration::from_secs(2);
 /// A run that has not ended by then hangs: its own bound is 35 s.
@@ -31,8 +35,6 @@ const WARM_UP_MS: u64 = 8;
 /// twice as long, and so on.
 const WINDOW_MS: u64 = 250;
 const ATTEMPTS: u32 = 7;
-/// Runs side by side: while one starts or ends, another has the CPUs.
-const LANES: usize = 2;
 
 /// The lock and the fields of [`scenario`], bytes of the area.
 const BEGUN: u64 = 128;
@@ -116,44 +118,17 @@ struct Seen {
     took: Duration,
 }
 
-/// The memory that a repetition's workers share, as one of them maps it.
-struct Glimpse {
-    memory: File,
-    base: u64,
-    map: SegmentMap,
-}
-
-impl Glimpse {
-    /// `None` where the worker has not mapped it yet, or is gone.
-    fn of(worker: &Worker, workers: u32) -> Option<Glimpse> {
-        let maps = std::fs::read_to_string(format!("/proc/{}/maps", worker.pid)).ok()?;
-        let line = maps.lines().find(|line| line.contains(&worker.segment))?;
-        let base = u64::from_str_radix(line.split('-').next()?, 16).ok()?;
-        let memory = File::open(format!("/proc/{}/mem", worker.pid)).ok()?;
-        Some(Glimpse { memory, base, map: SegmentMap::new(workers, 1, AREA_BYTES)? })
-    }
-
-    fn word(&self, offset: u64) -> Option<u64> {
-        let mut bytes = [0; 8];
-        self.memory.read_exact_at(&mut bytes, self.base + offset).ok()?;
-        Some(u64::from_ne_bytes(bytes))
-    }
-
-    /// A worker's doing, by the byte map of shm-layout/src/map.rs: `state` and `waits_for` begin its slot.
-    fn doing(&self, worker: u32) -> Option<Doing> {
-        const RUNNING: u64 = 3;
-        let slot = self.word(self.map.slots_offset + 256 * u64::from(worker))?;
-        let count = |field: u64| self.word(self.map.area_offset + field + 8 * u64::from(worker));
+/// What all workers are doing; `None` where the one that is looked through is gone.
+fn all_doing(glimpse: &Glimpse) -> Option<Vec<Doing>> {
+    let doing = |worker: u32| {
+        let count = |field: u64| glimpse.field(field + 8 * u64::from(worker));
         Some(Doing {
-            running: slot & 0xffff_ffff == RUNNING,
+            running: glimpse.has_come_to(worker, WorkerState::Running)?,
             inside: count(BEGUN)? != count(ENDED)?,
-            waits: slot >> 32 == 1,
+            waits: glimpse.waits_for_the_first_lock(worker)?,
         })
-    }
-
-    fn all(&self) -> Option<Vec<Doing>> {
-        (0..self.map.workers).map(|worker| self.doing(worker)).collect()
-    }
+    };
+    (0..glimpse.map.workers).map(doing).collect()
 }
 
 fn signal(worker: &Worker, signal: Signal) {
@@ -176,7 +151,7 @@ fn stop(workers: &[Worker]) {
 fn find(kill: &Kill, workers: &[Worker], glimpse: &Glimpse) -> Option<(usize, Vec<Doing>)> {
     loop {
         stop(workers);
-        let doing = glimpse.all().filter(|all| all.iter().any(|doing| doing.running))?;
+        let doing = all_doing(glimpse).filter(|all| all.iter().any(|doing| doing.running))?;
         // Behind the window passes are given up in their middle, and what they held is given back.
         let holds = |doing: &Doing| doing.inside && doing.running;
         let wanted = |w: &Worker| {
@@ -196,8 +171,8 @@ fn find(kill: &Kill, workers: &[Worker], glimpse: &Glimpse) -> Option<(usize, Ve
 /// they are stopped for it. `None` where the run is over.
 fn choose(kill: &Kill, workers: &[Worker], child: &mut Child) -> Option<(usize, Vec<Doing>)> {
     let glimpse = within(A_LONG_TIME, "workers that run passes", || {
-        let glimpse = Glimpse::of(&workers[0], kill.workers);
-        let all_run = glimpse.as_ref().and_then(Glimpse::all).is_some_and(|all| all.iter().all(|d| d.running));
+        let glimpse = Glimpse::of(&workers[0], SegmentMap::new(kill.workers, 1, AREA_BYTES).unwrap());
+        let all_run = glimpse.as_ref().and_then(all_doing).is_some_and(|all| all.iter().all(|d| d.running));
         let over = child.try_wait().unwrap().is_some();
         (over || all_run).then_some(glimpse.filter(|_| all_run))
     })?;
@@ -276,20 +251,9 @@ fn done(what: Kill) -> Seen {
     panic!("{what:?}: not ended within {SOON:?} of the kill, {ATTEMPTS} times");
 }
 
-/// Does them all, [`LANES`] at a time, and looks at each.
+/// Does them all, and looks at each.
 fn do_all(kills: Vec<Kill>, check: impl Fn(&Seen) + Sync) {
-    let queue = Mutex::new(kills.into_iter());
-    std::thread::scope(|scope| {
-        let lane = || {
-            loop {
-                let next = queue.lock().unwrap().next();
-                let Some(what) = next else { return };
-                check(&done(what));
-            }
-        };
-        let lanes: Vec<_> = (0..LANES).map(|_| scope.spawn(lane)).collect();
-        lanes.into_iter().for_each(|lane| lane.join().unwrap());
-    });
+    in_lanes(kills, || (), |(), what| check(&done(what)));
 }
 
 fn assert_says(seen: &Seen, parts: &[&str]) {
@@ -325,12 +289,6 @@ fn assert_holder_is_explained(seen: &Seen) {
     }
 }
 
-fn seeded() -> SmallRng {
-    let seed = std::env::var("LAB_SEED").map_or_else(|_| rand::random(), |seed| seed.parse().unwrap());
-    println!("LAB_SEED={seed} draws the same instants and victims again");
-    SmallRng::seed_from_u64(seed)
-}
-
 fn drawn(random: &mut SmallRng, kind: LockKind, aim: Aim, workers: u32, section: &'static str) -> Kill {
     let after = random.random_range(Duration::ZERO..LATEST);
     Kill { kind, workers, section, aim, after, pick: random.random_range(0..6) }
@@ -342,7 +300,7 @@ fn whoever_is_killed_at_any_moment_is_named_with_what_it_held_and_who_waits() {
     let mut random = seeded();
     let mut kills = Vec::new();
     for kind in LockKind::ALL {
-        for nth in 0..DRAWS {
+        for nth in 0..draws() {
             let aim = [Aim::Holder, Aim::Any, Aim::Holder, Aim::Holder, Aim::Waiter][nth as usize % 5];
             let workers = if nth % 7 == 6 { 3 } else { 2 };
             kills.push(drawn(&mut random, kind, aim, workers, r#""work 40us", "#));
@@ -365,7 +323,7 @@ fn whoever_is_killed_at_any_moment_is_named_with_what_it_held_and_who_waits() {
 fn whoever_is_killed_before_it_runs_passes_is_named_too() {
     let _alone = alone();
     let mut random = seeded();
-    let kinds = [LockKind::Pthread, LockKind::Mcs].into_iter().cycle().take(DRAWS as usize);
+    let kinds = [LockKind::Pthread, LockKind::Mcs].into_iter().cycle().take(draws() as usize);
     let kills = kinds.map(|kind| drawn(&mut random, kind, Aim::Starting, 2, r#""work 40us", "#));
     do_all(kills.collect(), assert_is_named);
 }
@@ -378,7 +336,7 @@ fn a_queue_that_a_death_broke_in_the_middle_of_a_handoff_ends_the_run_too() {
     let mut random = seeded();
     let mut kills = Vec::new();
     for kind in [LockKind::Mcs, LockKind::Clh, LockKind::Ticket] {
-        for nth in 0..DRAWS {
+        for nth in 0..draws() {
             let aim = if nth % 4 == 3 { Aim::Waiter } else { Aim::Any };
             let section = if aim == Aim::Waiter { r#""work 40us", "# } else { "" };
             kills.push(drawn(&mut random, kind, aim, 2, section));

@@ -71,6 +71,17 @@ fn there_is_a_manual_page_for_each_command_with_its_example() {
     assert!(whole.contains("Exit status"), "{whole}");
 }
 
+/// The help of `topology` had holes where its text was broken over lines in the source.
+#[test]
+fn no_help_has_holes_or_misses_its_example() {
+    for command in commands() {
+        let help = stdout(&coordinator().args([command.as_str(), "--help"]).output().unwrap());
+        assert!(help.contains("Example"), "{command}: no example");
+        let holes: Vec<&str> = help.lines().filter(|line| line.trim().contains("    ")).collect();
+        assert!(holes.is_empty(), "{command}: {holes:?}");
+    }
+}
+
 #[test]
 fn a_folder_that_cannot_be_written_is_named() {
     let folder = tempfile::tempdir().unwrap();

@@ -65,8 +65,8 @@ impl SegmentMap {
 }
 
 /// Checks that `program` runs in a segment with `slots` slots, and gives that segment's map: every operation and lock
-/// lies inside the fields area, locks stand aligned, and every lock, region and worker named exists. Fields may lie unaligned:
-/// straddling a line is among what is studied.
+/// lies inside the fields area, locks stand aligned, and every lock, region and worker named exists. Fields may lie
+/// unaligned: straddling a line is among what is studied.
 ///
 /// # Errors
 /// [`ProgramError`] with the first offender.

@@ -87,7 +87,8 @@ impl<'a> SharedLock<'a> {
     /// # Safety
     /// `place` was given to [`initialise`] with this `kind` (by any process that maps the segment), stays mapped for
     /// `'a`, and nothing but lock operations touches it. `worker` is below `place.slots`, and no other `SharedLock` of
-    /// this worker for this lock has been used, but to look at it ([`SharedLock::is_held`], [`SharedLock::last_owner`]).
+    /// this worker for this lock has been used, but to look at it ([`SharedLock::is_held`],
+    /// [`SharedLock::last_owner`]).
     pub unsafe fn new(place: LockPlace, kind: LockKind, worker: u32) -> SharedLock<'a> {
         // SAFETY: the caller's promise covers the record and the kind's own state.
         let (owner, algorithm) = unsafe { (OwnerRecord::at(place.at), kinds::algorithm(place, kind, worker)) };
@@ -146,8 +147,8 @@ impl<'a> SharedLock<'a> {
         }
     }
 
-    /// Acquires as a program does that does not ask whether it waited: the library's blocking call, or the attempt and
-    /// the wait of the lab's own algorithms. What a `plain` arm runs.
+    /// Acquires as a program does that does not ask whether it waited: by the library's blocking call, which in a `plain`
+    /// arm compiled code makes itself, or by the attempt and the wait of the lab's own algorithms.
     ///
     /// # Errors
     /// As [`SharedLock::acquire`].

@@ -36,8 +36,8 @@
 //! next page   area_bytes       fields area: fields, locks          the workers' compiled loops; see `lock`
 //! ```
 //!
-//! Control's three parts, each slot's status and its court, each node, and the fields area stand on 128-byte pairs of their own:
-//! the lab's own words never take part in what it measures.
+//! Control's three parts, each slot's status and its court, each node, and the fields area stand on 128-byte pairs of
+//! their own: the lab's own words never take part in what it measures.
 
 use crate::control::{Control, Published};
 use crate::header::Header;
@@ -116,8 +116,8 @@ pub struct SegmentMap {
 }
 
 impl SegmentMap {
-    /// The map for `workers` slots, `locks` locks and a fields area of `area_bytes`; `None` where no mapping can be that
-    /// large: its size must fit an `isize`, as an object's, and an `off_t`, as a file's.
+    /// The map for `workers` slots, `locks` locks and a fields area of `area_bytes`; `None` where no mapping can be
+    /// that large: its size must fit an `isize`, as an object's, and an `off_t`, as a file's.
     pub fn new(workers: u32, locks: u32, area_bytes: u64) -> Option<SegmentMap> {
         let control_offset = size_of::<Header>() as u64;
         let slots_offset = control_offset + size_of::<Control>() as u64;

@@ -154,9 +154,9 @@ impl Segment {
         unsafe { self.shmem.as_ptr().add(self.map.area_offset as usize) }
     }
 
-    /// The integer of `bytes` bytes (1 to 8) at an offset in the fields area, however it is aligned; `None` where it does
-    /// not lie in the area. Read byte by byte: what a worker writes meanwhile may be seen in part, so the coordinator asks
-    /// when all have ended, which it learns from the kernel: their stores are visible then.
+    /// The integer of `bytes` bytes (1 to 8) at an offset in the fields area, however it is aligned; `None` where it
+    /// does not lie in the area. Read byte by byte: what a worker writes meanwhile may be seen in part, so the
+    /// coordinator asks when all have ended, which it learns from the kernel: their stores are visible then.
     pub fn integer(&self, offset: u64, bytes: u64) -> Option<u64> {
         let end = offset.checked_add(bytes).filter(|end| (1..=8).contains(&bytes) && *end <= self.map.area_bytes)?;
         Some((offset..end).rev().fold(0, |value, at| {

@@ -33,7 +33,7 @@ impl<'s> LoopOnSegment<'s> {
         index: u32,
         work_ns_per_turn: f64,
     ) -> Result<LoopOnSegment<'s>, Failure> {
-        let mine = program.workers.iter().find(|w| w.index.0 == index).ok_or_else(|| Failure::no_such_worker(index))?;
+        let mine = program.worker(index).ok_or_else(|| Failure::no_such_worker(index))?;
         measure::touch(segment);
         let sites = LockSites::of(program, segment.map(), mine.index);
         let compiled = CompiledLoop::compile(mine, &sites, program.seed, work_ns_per_turn, &crate::hooks());
@@ -89,9 +89,7 @@ fn window_was_short(context: &Context<'_>) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plan::{
-        AccessKind, Address, CpuId, Layout, LockKind, Nanos, Op, OpKind, PlacedLock, Width, WorkerIndex, WorkerProgram,
-    };
+    use plan::{AccessKind, Address, Layout, LockKind, Nanos, OpKind, PlacedLock, Width, WorkerProgram};
     use shm_layout::{SegmentSpec, calibrate};
     use std::sync::atomic::{AtomicU64, Ordering};
     use std::time::Duration;
@@ -104,31 +102,12 @@ mod tests {
             OpKind::Access { kind: AccessKind::Bump, width: Width::U64, at: Address::Fixed(WORD) },
             OpKind::Unlock { lock: 0, shared: false },
         ];
-        let worker = WorkerProgram {
-            process: 0,
-            period: None,
-            latency: false,
-            index: WorkerIndex(0),
-            role: 0,
-            role_name: "r".into(),
-            cpu: CpuId(0),
-            after: Nanos(0),
-            populate: vec![],
-            steps: kinds.iter().map(|kind| format!("{kind:?}")).collect(),
-            ops: kinds.into_iter().zip(0..).map(|(kind, step)| Op { every: 1, step, kind }).collect(),
-        };
         Program {
-            timed_locks: true,
-            arm: "a".into(),
             window: Nanos(window.as_nanos() as u64),
-            warm_up: Nanos(0),
             layout: Layout { placed: vec![], bytes: 4096 },
             area_bytes: 4096,
             locks: vec![PlacedLock { name: "m".into(), kind: LockKind::Pthread, offset: 0 }],
-            regions: vec![],
-            workers: vec![worker],
-            shares_cpu: false,
-            seed: 1,
+            ..Program::of([WorkerProgram::of(kinds)])
         }
     }
 

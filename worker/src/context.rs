@@ -74,8 +74,8 @@ impl<'s> Context<'s> {
         }
     }
 
-    /// What the compiled loop is given, and hands to its hooks: valid as long as nobody moves or borrows this, but for the
-    /// hooks.
+    /// What the compiled loop is given, and hands to its hooks: valid as long as nobody moves or borrows this, but for
+    /// the hooks.
     pub(crate) fn handle(&mut self) -> *mut LockCell {
         let context: *mut Context<'_> = self;
         let first = self.locks.first_cell();

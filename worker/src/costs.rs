@@ -1,19 +1,20 @@
-//! What operations cost on this worker's CPU when no other worker has a hand in it: the figures that, with the probes of
-//! lines between CPUs, make a model of this machine.
+//! What operations cost on this worker's CPU when no other worker has a hand in it: the figures that, with the probes
+//! of lines between CPUs, make a model of this machine.
 //!
-//! Each is timed in the very loop that a role would run, compiled by the same translator: how much of an operation a loop
-//! of them hides hangs on the instructions. All of it takes a few milliseconds before the repetition's probes, most of
-//! that in the translator and in page faults while the workers attach; the timing itself takes half a millisecond.
+//! Each is timed in the very loop that a role would run, compiled by the same translator: how much of an operation a
+//! loop of them hides hangs on the instructions. All of it takes a few milliseconds before the repetition's probes,
+//! most of that in the translator and in page faults while the workers attach; the timing itself takes half a
+//! millisecond.
 #![allow(unsafe_code)] // entering compiled code; a system call; a block of additions
 
 mod chase;
 mod wake;
 
-use crate::compile::{CompiledLoop, LockSites};
+use crate::compile::CompiledLoop;
 use crate::failure::Failure;
 use chase::Chased;
 use crossbeam_utils::CachePadded;
-use plan::{AccessKind, Address, Op, OpKind, Program, TickRate, Width, WorkerProgram};
+use plan::{AccessKind, Address, CpuId, OpKind, Program, TickRate, Width, WorkerProgram};
 use record::CostProbe;
 use shm_layout::{Segment, WorkerState, ticks};
 use std::sync::atomic::AtomicU64;
@@ -43,22 +44,21 @@ pub(crate) struct Costs {
 }
 
 impl Costs {
-    /// Compiles the probes and times the caches, before the worker says that it has attached.
+    /// Compiles the probes and times the caches of the worker's own CPU, before it says that it has attached.
     ///
     /// # Errors
     /// [`Failure`] as for a role's loop.
-    pub(crate) fn prepare(me: &WorkerProgram) -> Result<Costs, Failure> {
+    pub(crate) fn prepare(cpu: CpuId) -> Result<Costs, Failure> {
         let access = |kind| OpKind::Access { kind, width: Width::U64, at: Address::Fixed(0) };
-        let compile = |kind| Loop::compile(me, kind);
-        let mut flush = compile(OpKind::Flush { at: Address::Fixed(0) })?;
+        let mut flush = Loop::compile(OpKind::Flush { at: Address::Fixed(0) })?;
         Ok(Costs {
-            load: compile(access(AccessKind::Load))?,
-            store: compile(access(AccessKind::Store))?,
-            bump: compile(access(AccessKind::Bump))?,
-            atomic: compile(access(AccessKind::Add))?,
-            fence: compile(OpKind::Fence)?,
-            pause: compile(OpKind::Pause)?,
-            caches: chase::chase(me.cpu, &mut flush),
+            load: Loop::compile(access(AccessKind::Load))?,
+            store: Loop::compile(access(AccessKind::Store))?,
+            bump: Loop::compile(access(AccessKind::Bump))?,
+            atomic: Loop::compile(access(AccessKind::Add))?,
+            fence: Loop::compile(OpKind::Fence)?,
+            pause: Loop::compile(OpKind::Pause)?,
+            caches: chase::chase(cpu, &mut flush),
             flush,
         })
     }
@@ -101,24 +101,15 @@ pub(crate) struct Loop {
 }
 
 impl Loop {
-    fn compile(me: &WorkerProgram, kind: OpKind) -> Result<Loop, Failure> {
-        let program = WorkerProgram {
-            period: None,
-            latency: false,
-            steps: vec!["cost probe".into()],
-            ops: vec![Op { every: 1, step: 0, kind }],
-            ..me.clone()
-        };
-        let compiled =
-            CompiledLoop::compile(&program, &LockSites::NONE, 0, 1.0, &crate::hooks()).map_err(Failure::compile)?;
-        Ok(Loop { compiled, line: Box::default() })
+    fn compile(kind: OpKind) -> Result<Loop, Failure> {
+        Ok(Loop { compiled: CompiledLoop::of_one(kind).map_err(Failure::compile)?, line: Box::default() })
     }
 
     /// Nanoseconds a pass: the shortest try.
     fn ns_a_pass(&mut self, rate: TickRate) -> f64 {
         let mut passes = self.compiled.unroll();
-        // As many passes as fill a try, found by doubling; the loop is warm by then. The shorter of two: a first call takes
-        // a page fault, and an eviction may fall into any.
+        // As many passes as fill a try, found by doubling; the loop is warm by then. The shorter of two: a first call
+        // takes a page fault, and an eviction may fall into any.
         let half_a_try = (TRY_NS / 2.0 * rate.ticks_per_ns) as u64;
         while self.ticks(passes).min(self.ticks(passes)) < half_a_try && passes < 1 << 32 {
             passes *= 2;
@@ -140,10 +131,9 @@ impl Loop {
     /// # Safety
     /// `target` must point to eight bytes of this process that may be written.
     unsafe fn run_on(&mut self, target: *mut u8, passes: u64) {
-        let mut unused_context = 0u64;
         // SAFETY: the loop's one operation takes at most eight bytes at offset 0 of its area, which is `target`: the
-        // caller's promise; it calls no hook that takes the context, whose first word is 0 and readable.
-        unsafe { self.compiled.run(target, (&raw mut unused_context).cast(), passes) };
+        // caller's promise; no operation of it takes the cells.
+        unsafe { self.compiled.run(target, std::ptr::null_mut(), passes) };
     }
 }
 
@@ -206,28 +196,11 @@ fn block(mut a: u64, mut b: u64) -> (u64, u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plan::{CpuId, Nanos, WorkerIndex};
-
-    pub(super) fn someone() -> WorkerProgram {
-        WorkerProgram {
-            process: 0,
-            period: None,
-            latency: false,
-            index: WorkerIndex(0),
-            role: 0,
-            role_name: "r".into(),
-            cpu: CpuId(0),
-            after: Nanos(0),
-            populate: vec![],
-            steps: vec![],
-            ops: vec![],
-        }
-    }
 
     #[test]
     fn a_loop_makes_the_passes_that_it_is_timed_for() {
         let add = OpKind::Access { kind: AccessKind::Add, width: Width::U64, at: Address::Fixed(0) };
-        let mut add = Loop::compile(&someone(), add).unwrap();
+        let mut add = Loop::compile(add).unwrap();
         let passes = 8 * add.compiled.unroll();
         add.ticks(passes);
         assert_eq!(add.line.load(std::sync::atomic::Ordering::Relaxed), passes);

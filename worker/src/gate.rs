@@ -1,5 +1,5 @@
-//! A worker at a gate: it says that it has come, and sleeps until the coordinator opens. Where nobody is held, a gate is
-//! one load of a word.
+//! A worker at a gate: it says that it has come, and sleeps until the coordinator opens. Where nobody is held, a gate
+//! is one load of a word.
 
 use crate::failure::Failure;
 use crate::handover::ReadyPipe;

@@ -135,7 +135,8 @@ pub(crate) struct Encoded {
 
 /// Takes over one of the descriptors that the coordinator placed.
 fn adopt(fd: RawFd) -> File {
-    // SAFETY: the coordinator placed this descriptor by number at spawn, and each is adopted once, by one function here.
+    // SAFETY: the coordinator placed this descriptor by number at spawn, and each is adopted once, by one function
+    // here.
     File::from(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
@@ -219,19 +220,7 @@ mod tests {
 
     #[test]
     fn a_handed_over_program_cannot_be_changed() {
-        let program = Program {
-            timed_locks: true,
-            arm: "a".into(),
-            window: plan::Nanos(1),
-            warm_up: plan::Nanos(0),
-            layout: plan::Layout { placed: vec![], bytes: 0 },
-            area_bytes: 0,
-            locks: vec![],
-            regions: vec![],
-            workers: vec![],
-            shares_cpu: false,
-            seed: 5,
-        };
+        let program = Program { seed: 5, ..Program::of([]) };
         let handover = Handover::new(&program, &[]).unwrap();
         assert_eq!(postcard::from_bytes::<Brief>(&handover.encoded).unwrap().program, program);
         let mut file = File::from(handover.memfd);

@@ -28,9 +28,9 @@ pub(crate) fn keep_apart() {
 /// Size from which on [`map_large_blocks`] has blocks mapped by themselves: glibc's own default.
 const MAPPED_BYTES: i32 = 128 * 1024;
 
-/// From now on, blocks of [`MAPPED_BYTES`] or more are mapped by themselves and unmapped when they go back. Left alone, glibc
-/// does so until the first of them goes back, and then takes ever larger ones from its heap (mallopt(3), "dynamic mmap
-/// threshold"): a loop that frees large blocks would unmap one and then none.
+/// From now on, blocks of [`MAPPED_BYTES`] or more are mapped by themselves and unmapped when they go back. Left alone,
+/// glibc does so until the first of them goes back, and then takes ever larger ones from its heap (mallopt(3), "dynamic
+/// mmap threshold"): a loop that frees large blocks would unmap one and then none.
 pub(crate) fn map_large_blocks() {
     // SAFETY: sets a number of glibc's, which it reads under a lock of its own.
     unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, MAPPED_BYTES) };
@@ -50,6 +50,19 @@ fn asked(layout: Layout) -> Layout {
     }
 }
 
+/// What is said before the program ends, as it does as a rule, by Rust's own words (`memory allocation of … failed`).
+const SHORT: &[u8] =
+    b"error: memory is short or limited: see `free -m`, `ulimit -v` and the memory cgroup's `memory.max`\n";
+
+/// Says why, where a block cannot be had: whoever asked has nothing to say it with. Without memory of its own.
+fn had(block: *mut u8) -> *mut u8 {
+    if block.is_null() {
+        // SAFETY: the bytes are a constant's. Where nobody reads standard error, there is nobody to tell.
+        unsafe { libc::write(libc::STDERR_FILENO, SHORT.as_ptr().cast(), SHORT.len()) };
+    }
+    block
+}
+
 // SAFETY: every block comes from glibc's malloc, calloc, realloc or posix_memalign, at least as large and as strictly
 // aligned as asked, and goes back by its free, which takes the blocks of all four, whatever `APART` was at either time.
 unsafe impl GlobalAlloc for Heap {
@@ -57,20 +70,20 @@ unsafe impl GlobalAlloc for Heap {
         let asked = asked(layout);
         if asked.align() <= MALLOC_ALIGN {
             // SAFETY: touches no memory of ours.
-            return unsafe { libc::malloc(asked.size()) }.cast();
+            return had(unsafe { libc::malloc(asked.size()) }.cast());
         }
         let mut block = std::ptr::null_mut();
         // SAFETY: the alignment is a power of two and a multiple of a pointer's size, being above `MALLOC_ALIGN`.
         match unsafe { libc::posix_memalign(&mut block, asked.align(), asked.size()) } {
             0 => block.cast(),
-            _ => std::ptr::null_mut(),
+            _ => had(std::ptr::null_mut()),
         }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         if asked(layout).align() <= MALLOC_ALIGN {
             // SAFETY: touches no memory of ours.
-            return unsafe { libc::calloc(1, layout.size()) }.cast();
+            return had(unsafe { libc::calloc(1, layout.size()) }.cast());
         }
         // SAFETY: the caller's layout is passed on.
         let block = unsafe { self.alloc(layout) };
@@ -91,7 +104,7 @@ unsafe impl GlobalAlloc for Heap {
         let wanted = unsafe { Layout::from_size_align_unchecked(size, layout.align()) };
         if asked(wanted).align() <= MALLOC_ALIGN {
             // SAFETY: by contract a block of this allocator's, and all of them are glibc's.
-            return unsafe { libc::realloc(block.cast(), size) }.cast();
+            return had(unsafe { libc::realloc(block.cast(), size) }.cast());
         }
         // SAFETY: the caller's promises are passed on; old and new block do not overlap, both are at least as large as
         // what is copied, and the old one is given back once.

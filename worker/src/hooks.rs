@@ -3,7 +3,7 @@
 
 use crate::compile::{Hooks, LockCell};
 use crate::context::Context;
-use crate::locks;
+use crate::locks::slow_path;
 use crate::region;
 use shm_layout::ticks;
 use std::ffi::c_void;
@@ -31,29 +31,29 @@ unsafe extern "C" fn lock(context: *mut c_void, index: u32, shared: u32, timeout
     // SAFETY: called by the compiled loop alone, with the context it was given.
     let context = unsafe { borrow(context) };
     let timeout = (timeout_ns > 0).then(|| Duration::from_nanos(timeout_ns));
-    let owned = locks::acquire(context, index, shared != 0, timeout, told);
+    let owned = slow_path::acquire(context, index, shared != 0, timeout, told);
     stop_after_pass_if_told(context);
     u32::from(owned)
 }
 
 unsafe extern "C" fn unlock(context: *mut c_void, index: u32, shared: u32, told: i64) -> u32 {
     // SAFETY: as in `lock`.
-    u32::from(locks::release(unsafe { borrow(context) }, index, shared != 0, told))
+    u32::from(slow_path::release(unsafe { borrow(context) }, index, shared != 0, told))
 }
 
 unsafe extern "C" fn released(context: *mut c_void, index: u32, told: i64) {
     // SAFETY: as in `lock`.
-    locks::finish_release(unsafe { borrow(context) }, index, told);
+    slow_path::finish_release(unsafe { borrow(context) }, index, told);
 }
 
 unsafe extern "C" fn handoff(context: *mut c_void, index: u32) {
     // SAFETY: as in `lock`.
-    locks::hand_off(unsafe { borrow(context) }, index);
+    slow_path::hand_off(unsafe { borrow(context) }, index);
 }
 
 unsafe extern "C" fn sample(context: *mut c_void, index: u32, shared: u32) {
     // SAFETY: as in `lock`.
-    locks::sample(unsafe { borrow(context) }, index, shared != 0);
+    slow_path::sample(unsafe { borrow(context) }, index, shared != 0);
 }
 
 unsafe extern "C" fn spin(context: *mut c_void) -> u32 {

@@ -4,15 +4,17 @@
 //! Program by a sealed memfd, the segment by name, and answers with a [`Report`] in another memfd. Its first thread is
 //! a worker; where a role has `threads`, each further one is one more. [`main`] reads as its life.
 //!
-//! Why not a bare fork: a fork'd child inherits mappings, heap layout and lock states of its parent, so all workers would
-//! have one address layout and the measurement one environment; and a library that owns a segment would unlink it in
-//! every child.
+//! Why not a bare fork: a fork'd child inherits mappings, heap layout and lock states of its parent, so all workers
+//! would have one address layout and the measurement one environment; and a library that owns a segment would unlink it
+//! in every child.
 
 mod alone;
+mod batch;
 pub mod compile;
 mod context;
 mod costs;
 mod crew;
+mod draw;
 mod failure;
 mod gate;
 mod handover;
@@ -33,6 +35,7 @@ mod region;
 #[cfg(test)]
 mod rehearsal;
 mod resident;
+mod schedstat;
 #[cfg(test)]
 mod scripted;
 
@@ -105,8 +108,8 @@ impl Process<'_> {
         let cpu = pin::pin(me.cpu)?;
         measure::touch(segment);
         let mut compiled = compile(program, me, segment)?;
-        let mut contender = probe::Contender::compile(me)?;
-        let costs = costs::Costs::prepare(me)?;
+        let mut contender = probe::Contender::compile()?;
+        let costs = costs::Costs::prepare(me.cpu)?;
         let orders = counters::orders_for(self.orders, me.cpu);
         self.views.populate(me);
         let mut context = Context::new(segment, program, me, orders, Arc::clone(&self.views));

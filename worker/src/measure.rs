@@ -1,20 +1,15 @@
 //! The measured loop: batches of compiled passes between clock reads, from the start line until all have left.
 #![allow(unsafe_code)] // entering compiled code; touching the mapped area
 
+use crate::batch::{BATCH_NS, Batch};
 use crate::compile::{CompiledLoop, Progress};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::gate::Gatekeeper;
 use crate::pace::Pace;
-use plan::{PAGE_BYTES, TickRate};
+use plan::PAGE_BYTES;
 use shm_layout::{Gate, Phase, Segment, WorkerState, ticks};
 use std::sync::atomic::{AtomicU8, Ordering};
-
-/// A batch aims at this: often enough that an eviction shows as a gap and a stop is seen soon, rarely enough that the
-/// clock read (12 to 40 ns in a virtual machine) costs under 0.2 %.
-const BATCH_NS: f64 = 20_000.0;
-/// No batch is planned longer than this many passes.
-const MAX_BATCH: u64 = 1 << 40;
 
 /// Fills this process's page tables for the whole segment: the memory itself was reserved before. After pinning.
 pub(crate) fn touch(segment: &Segment) {
@@ -71,7 +66,7 @@ fn wait_for_work(context: &mut Context<'_>) {
     if !context.recorder.works_later() {
         return;
     }
-    let (control, apart) = (context.segment.control(), context.segment.tick_rate().ticks(BATCH_NS as u64));
+    let (control, apart) = (context.segment.control(), context.segment.tick_rate().ticks(BATCH_NS));
     let (mut now, mut next) = (ticks(), 0);
     while !control.must_stop() && !context.recorder.work_is_due(now) {
         if now >= next {
@@ -87,8 +82,8 @@ fn wait_for_work(context: &mut Context<'_>) {
 /// Makes `passes` passes, or as many as go before one blocks for long, and reads the clock, which it gives as well.
 pub(crate) fn batch(compiled: &mut CompiledLoop, context: &mut Context<'_>, passes: u64) -> (Progress, u64) {
     let (area, handle) = (context.segment.area(), context.handle());
-    // SAFETY: the area holds every offset of the Program (`Segment::attach` checked), and is that of the segment that the
-    // loop was compiled for; only hooks touch the context until this returns.
+    // SAFETY: the area holds every offset of the Program (`Segment::attach` checked), and is that of the segment that
+    // the loop was compiled for; only hooks touch the context until this returns.
     let progress = unsafe { compiled.run(area, handle, passes) };
     let now = ticks();
     context.recorder.completed(progress.passes, now);
@@ -142,7 +137,7 @@ fn passes_one_by_one(compiled: &mut CompiledLoop, context: &mut Context<'_>) {
 /// Reads the clock until the next pass is due, and says when that was; `None` once told to stop. The idling is timed as
 /// blocking, in stretches as long as a batch, so that an eviction in it asks the run queue like one in any blocking.
 fn idle_until_due(context: &mut Context<'_>, pace: &mut Pace) -> Option<u64> {
-    let stretch = context.segment.tick_rate().ticks(BATCH_NS as u64);
+    let stretch = context.segment.tick_rate().ticks(BATCH_NS);
     let mut from = ticks();
     let mut now = from;
     while pace.due().is_some_and(|due| now < due) {
@@ -169,81 +164,5 @@ fn idle_until_due(context: &mut Context<'_>, pace: &mut Pace) -> Option<u64> {
 fn restart_where_the_window_opened(context: &Context<'_>, was_inside: bool, pace: &mut Pace) {
     if context.recorder.inside() && !was_inside {
         pace.restart(context.recorder.last_read());
-    }
-}
-
-/// How many passes a batch has: adapted all along, since other workers come and go.
-pub(crate) struct Batch {
-    passes: u64,
-    unroll: u64,
-    aim_ticks: f64,
-}
-
-impl Batch {
-    /// Batches of a loop that makes `unroll` passes an iteration.
-    pub(crate) fn new(unroll: u64, rate: TickRate) -> Batch {
-        Batch { passes: unroll, unroll, aim_ticks: BATCH_NS * rate.ticks_per_ns }
-    }
-
-    /// Passes of the next batch.
-    pub(crate) fn passes(&self) -> u64 {
-        self.passes
-    }
-
-    /// Learns from the length of the last batch.
-    pub(crate) fn took(&mut self, ticks: u64) {
-        self.adapt(ticks as f64 / self.aim_ticks);
-    }
-
-    /// `ratio`: the last batch's length against the one aimed at. A very long one says nothing: it was evicted. One
-    /// somewhat long is mended at once: when a fellow comes back from an eviction, passes cost forty times as much from
-    /// one moment to the next, and batches that long would look like evictions themselves.
-    fn adapt(&mut self, ratio: f64) {
-        let wanted = match ratio {
-            r if r < 0.1 => self.passes * 4,
-            r if r < 0.75 => self.passes + self.passes / 4 + 1,
-            r if r > 1.25 && r < 100.0 => (self.passes as f64 / r) as u64,
-            _ => return,
-        };
-        self.passes = wanted.clamp(1, MAX_BATCH).next_multiple_of(self.unroll);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::Batch;
-
-    fn settle(unroll: u64, pass_of_batch: f64) -> u64 {
-        let mut batch = Batch { passes: unroll, unroll, aim_ticks: 1.0 };
-        for _ in 0..200 {
-            batch.adapt(batch.passes as f64 * pass_of_batch);
-            assert!(batch.passes >= unroll && batch.passes.is_multiple_of(unroll));
-        }
-        batch.passes
-    }
-
-    #[test]
-    fn a_batch_settles_near_its_aim_and_never_below_one_iteration() {
-        for unroll in [1, 8] {
-            let passes = settle(unroll, 1.0 / 40_000.0);
-            assert!((28_000..=52_000).contains(&passes), "{passes}");
-        }
-        assert_eq!(settle(1, 30.0), 1);
-        let passes = settle(8, 0.001);
-        assert!((750..=1_256).contains(&passes), "{passes}");
-    }
-
-    #[test]
-    fn a_batch_that_grew_alone_shrinks_at_once_in_company() {
-        let mut batch = Batch { passes: 80_000, unroll: 8, aim_ticks: 1.0 };
-        batch.adapt(40.0);
-        assert_eq!(batch.passes, 2_000);
-    }
-
-    #[test]
-    fn an_eviction_does_not_shrink_the_batch() {
-        let mut batch = Batch { passes: 1_000, unroll: 1, aim_ticks: 1.0 };
-        batch.adapt(200.0);
-        assert_eq!(batch.passes, 1_000);
     }
 }

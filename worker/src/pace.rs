@@ -3,6 +3,7 @@
 //! Every worker of an open loop begins its schedule at a moment of its own. Without that all would ask in the same
 //! instant, period after period, as no clients do that know nothing of each other.
 
+use crate::draw::{self, Purpose};
 use plan::{TickRate, WorkerProgram};
 
 /// A worker's schedule, ticks.
@@ -21,24 +22,17 @@ pub(crate) struct Schedule {
 }
 
 impl Schedule {
-    /// The schedule of a worker whose working window is so long; `None` for a closed loop. The phase is drawn evenly from
-    /// a period, or from half of the window where that is shorter, so that the first pass has time to end in it.
+    /// The schedule of a worker whose working window is so long; `None` for a closed loop. The phase is drawn evenly
+    /// from a period, or from half of the window where that is shorter, so that the first pass has time to end in it.
     /// `seed` is the repetition's: workers and repetitions have phases of their own, and one seed gives the same again.
     pub(crate) fn of(me: &WorkerProgram, window_ns: u64, seed: u64, rate: TickRate) -> Option<Schedule> {
         let period_ns = me.period?.0 as f64;
         let working_ns = window_ns.saturating_sub(me.after.0) as f64;
-        let phase_ns = fraction(seed, me.index.0) * period_ns.min(working_ns / 2.0);
+        // The upper 53 bits fill a double: from 0 to 1, 1 left out.
+        let fraction = (draw::bits(seed, me.index.0, Purpose::Phase) >> 11) as f64 / (1u64 << 53) as f64;
+        let phase_ns = fraction * period_ns.min(working_ns / 2.0);
         Some(Schedule { period_ticks: period_ns * rate.ticks_per_ns, phase_ticks: phase_ns * rate.ticks_per_ns })
     }
-}
-
-/// A number from 0 to 1, 1 left out, for a worker: the finaliser of SplitMix64 (Steele, Lea, Flood 2014), whose upper 53
-/// bits fill a double. Another constant than that of `[any]`, or the two would be drawn alike.
-fn fraction(seed: u64, worker: u32) -> f64 {
-    let mut state = seed.wrapping_add((u64::from(worker) + 1).wrapping_mul(0xd134_2543_de82_ef95));
-    state = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    state = (state ^ (state >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    ((state ^ (state >> 31)) >> 11) as f64 / (1u64 << 53) as f64
 }
 
 impl Pace {
@@ -68,7 +62,7 @@ impl Pace {
 #[cfg(test)]
 mod tests {
     use super::{Pace, Schedule};
-    use plan::{CpuId, Nanos, TickRate, WorkerIndex, WorkerProgram};
+    use plan::{Nanos, TickRate, WorkerIndex, WorkerProgram};
 
     fn due(schedule: Schedule, passes: u32) -> Vec<u64> {
         let mut pace = Pace::new(Some(schedule), 1_000);
@@ -97,16 +91,10 @@ mod tests {
     fn worker(index: u32, period: Option<u64>, after: u64) -> WorkerProgram {
         WorkerProgram {
             index: WorkerIndex(index),
-            role: 0,
-            role_name: "client".into(),
-            cpu: CpuId(0),
-            process: index,
             period: period.map(Nanos),
             latency: true,
             after: Nanos(after),
-            populate: vec![],
-            steps: vec![],
-            ops: vec![],
+            ..WorkerProgram::of([])
         }
     }
 

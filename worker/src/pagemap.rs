@@ -4,7 +4,8 @@ use plan::PAGE_BYTES;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
-/// How many of the pages at these addresses are there: bit 63 of an entry of `/proc/self/pagemap` (proc_pid_pagemap(5)).
+/// How many of the pages at these addresses are there: bit 63 of an entry of `/proc/self/pagemap`
+/// (proc_pid_pagemap(5)).
 pub(crate) fn present(addresses: &Range<usize>) -> usize {
     let page = PAGE_BYTES as usize;
     let mut entries = vec![0u8; addresses.len() / page * 8];

@@ -2,12 +2,11 @@
 //! CPUs, and how fast each core runs a fixed loop. A hypervisor moves virtual CPUs, and its other tenants halve a
 //! core's speed through the sibling thread; neither shows from inside in any other way.
 
-use crate::compile::{CompiledLoop, LockSites};
+use crate::batch::Batch;
+use crate::compile::CompiledLoop;
 use crate::failure::Failure;
-use crate::measure::Batch;
-use plan::TickRate;
-use plan::{AccessKind, Address, Op, OpKind, Program, Width, WorkerProgram};
-use record::EdgeProbe;
+use plan::{AccessKind, Address, OpKind, Program, TickRate, Width, WorkerProgram};
+use record::{EVICTION_NS, EdgeProbe};
 use shm_layout::{Segment, Slot, WorkerState, ticks};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -19,8 +18,6 @@ const ROUND_TRIPS: u64 = 60;
 const CONTENDED_BLOCKS: usize = 16;
 /// The fewest sound blocks that give a reading; where evictions spoil some, twice as many are tried.
 const CONTENDED_FEWEST: usize = 4;
-/// Two reads further apart are an eviction, as in the window.
-const GAP_NS: u64 = 50_000;
 /// Length of a block.
 const CONTENDED_BLOCK_NS: u64 = 250_000;
 /// Runs of the core loop; the median counts.
@@ -35,7 +32,8 @@ const SPINS_A_LOOK: u32 = 256;
 pub(crate) struct Reading {
     /// Median one-way time of a line to the next ring neighbour, ticks; the slowest of those this worker timed.
     pub(crate) transfer_ticks: Option<f64>,
-    /// Median ticks a pass while this worker and a ring neighbour count up words of one line; the mean over those it met.
+    /// Median ticks a pass while this worker and a ring neighbour count up words of one line; the mean over those it
+    /// met.
     pub(crate) contended_ticks: Option<f64>,
     /// The same by pair, in the order of the rounds.
     pub(crate) edges: Vec<EdgeProbe>,
@@ -97,8 +95,8 @@ pub(crate) struct Edge {
     pub(crate) answerer: u32,
 }
 
-/// The ring's edges in rounds of disjoint pairs: even ones, odd ones, and the closing one where the number is odd. Pairs
-/// that share a CPU are left out: between them no line is transferred; so are workers that die in the window.
+/// The ring's edges in rounds of disjoint pairs: even ones, odd ones, and the closing one where the number is odd.
+/// Pairs that share a CPU are left out: between them no line is transferred; so are workers that die in the window.
 pub(crate) fn rounds(program: &Program) -> Vec<Vec<Edge>> {
     let workers: Vec<&WorkerProgram> = program.workers.iter().filter(|worker| !worker.dies()).collect();
     let n = workers.len();
@@ -140,9 +138,9 @@ fn start_rally(segment: &Segment, ball: &AtomicU64) -> Result<f64, Failure> {
 #[inline(always)]
 fn throw_and_wait(segment: &Segment, ball: &AtomicU64, at: u64) -> Result<u64, Failure> {
     // Release/Acquire: as a lock's handover would be; pairs with the same in `answer_rally`.
-    ball.store(at + 1, Ordering::Release);
-    wait_for(segment, ball, at + 2)?;
-    Ok(at + 2)
+    ball.store(at.wrapping_add(1), Ordering::Release);
+    wait_for(segment, ball, at.wrapping_add(2))?;
+    Ok(at.wrapping_add(2))
 }
 
 /// The other side: as many answers as the starter throws.
@@ -151,8 +149,8 @@ fn answer_rally(segment: &Segment, ball: &AtomicU64) -> Result<(), Failure> {
     // Both sides count on from what stands there, which is even between two rallies.
     let mut at = ball.load(Ordering::Acquire) & !1;
     for _ in 0..throws {
-        wait_for(segment, ball, at + 1)?;
-        at += 2;
+        wait_for(segment, ball, at.wrapping_add(1))?;
+        at = at.wrapping_add(2);
         ball.store(at, Ordering::Release);
     }
     Ok(())
@@ -186,22 +184,13 @@ impl Contender {
     ///
     /// # Errors
     /// [`Failure`] as for a role's loop.
-    pub(crate) fn compile(me: &WorkerProgram) -> Result<Contender, Failure> {
+    pub(crate) fn compile() -> Result<Contender, Failure> {
         let bump = OpKind::Access { kind: AccessKind::Bump, width: Width::U64, at: Address::Fixed(0) };
-        let program = WorkerProgram {
-            period: None,
-            latency: false,
-            steps: vec!["bump probe".into()],
-            ops: vec![Op { every: 1, step: 0, kind: bump }],
-            ..me.clone()
-        };
-        let compiled =
-            CompiledLoop::compile(&program, &LockSites::NONE, 0, 1.0, &crate::hooks()).map_err(Failure::compile)?;
-        Ok(Contender { compiled })
+        Ok(Contender { compiled: CompiledLoop::of_one(bump).map_err(Failure::compile)? })
     }
 
-    /// Counts up one word of a line whose other word the neighbour counts up, for some milliseconds from the rally's end;
-    /// returns the median ticks a pass over blocks in which both were running. `None` where there were too few.
+    /// Counts up one word of a line whose other word the neighbour counts up, for some milliseconds from the rally's
+    /// end; returns the median ticks a pass over blocks in which both were running. `None` where there were too few.
     fn contend(
         &mut self,
         tally: &AtomicU64,
@@ -210,7 +199,7 @@ impl Contender {
         rate: TickRate,
         blocks: usize,
     ) -> Option<f64> {
-        let (block_ticks, gap_ticks) = (rate.ticks(CONTENDED_BLOCK_NS), rate.ticks(GAP_NS));
+        let (block_ticks, gap_ticks) = (rate.ticks(CONTENDED_BLOCK_NS), rate.ticks(EVICTION_NS));
         let mut sound = Vec::with_capacity(blocks);
         // As in the window: a contended pass may take a nanosecond or fifty.
         let mut batch = Batch::new(self.compiled.unroll(), rate);
@@ -288,35 +277,15 @@ fn in_register(value: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plan::{CpuId, Layout, Nanos, WorkerIndex};
+    use plan::{CpuId, WorkerIndex};
 
     fn program(cpus: &[u32]) -> Program {
         let worker = |(i, &cpu): (usize, &u32)| WorkerProgram {
-            process: 0,
-            period: None,
-            latency: false,
             index: WorkerIndex(i as u32),
-            role: 0,
-            role_name: "r".into(),
             cpu: CpuId(cpu),
-            after: Nanos(0),
-            populate: vec![],
-            steps: vec![],
-            ops: vec![],
+            ..WorkerProgram::of([])
         };
-        Program {
-            timed_locks: true,
-            arm: "a".into(),
-            window: Nanos(1),
-            warm_up: Nanos(0),
-            layout: Layout { placed: vec![], bytes: 0 },
-            area_bytes: 0,
-            locks: vec![],
-            regions: vec![],
-            workers: cpus.iter().enumerate().map(worker).collect(),
-            shares_cpu: false,
-            seed: 0,
-        }
+        Program::of(cpus.iter().enumerate().map(worker))
     }
 
     #[test]

@@ -1,21 +1,16 @@
 //! The recorder of one worker's window: slices, gaps, blockings. Everything it writes to is reserved and touched before
 //! the warm-up. It judges nothing: which gap is an eviction, and which slice counts, is for whoever sees all workers.
 
+use crate::resident::touched;
+use crate::schedstat::Schedstat;
 use counters::{Counters, Order};
 use hdrhistogram::Histogram;
-use plan::Program;
-use plan::TickRate;
-use record::{Gap, QueueDelay, Slice};
+use plan::{Program, TickRate};
+use record::{EVICTION_NS, Gap, QueueDelay, SLICE_NS, Slice};
 use shm_layout::{Control, Slot, WorkerState, ticks};
-use std::fs::File;
-use std::os::unix::fs::FileExt;
 
-/// Least length of a slice. Evictions come some milliseconds apart on a busy machine: slices of 0.5 ms leave many whole.
-const SLICE_NS: u64 = 500_000;
-/// No gap is shorter: a timer interrupt and the work behind it take a few microseconds, rarely 20.
-const GAP_FLOOR_NS: u64 = 50_000;
-/// A blocking longer than this asks the run queue.
-const LONG_BLOCKING_NS: u64 = 50_000;
+/// A blocking longer than this asks the run queue: in a shorter one no delay can be an eviction.
+const LONG_BLOCKING_NS: u64 = EVICTION_NS;
 /// Gaps and queue delays that the logs hold.
 const LOG_ENTRIES: usize = 16_384;
 
@@ -110,9 +105,9 @@ impl Recorder {
         Recorder {
             stage: Stage::Before,
             slice_ticks: rate.ticks(SLICE_NS),
-            gap_floor_ticks: rate.ticks(GAP_FLOOR_NS),
+            gap_floor_ticks: rate.ticks(EVICTION_NS),
             long_blocking_ticks: rate.ticks(LONG_BLOCKING_NS),
-            waits_untimed: !program.timed_locks && schedstat.file.is_some(),
+            waits_untimed: !program.timed_locks && schedstat.tells(),
             counters: Counters::open(orders).logging_by(ticks),
             noted: (None, None),
             schedstat,
@@ -135,7 +130,7 @@ impl Recorder {
             slice_start: 0,
             slice_passes: 0,
             slices: touched(slices, Slice { start_ticks: 1, end_ticks: 1, passes: 1 }),
-            gap_candidate_ticks: rate.ticks(GAP_FLOOR_NS),
+            gap_candidate_ticks: rate.ticks(EVICTION_NS),
             gaps: touched(LOG_ENTRIES, Gap { start_ticks: 1, end_ticks: 1, blocked_ticks: 1 }),
             gaps_lost: 0,
             queue_delays: touched(LOG_ENTRIES, QueueDelay { start_ticks: 1, end_ticks: 1, delay_ns: 1 }),
@@ -226,8 +221,8 @@ impl Recorder {
         self.last_read.max(self.blocked_until)
     }
 
-    /// Whether a pass that ended at `now` was made in the window. One in which the window opened was not: the opening of
-    /// counters lies in it.
+    /// Whether a pass that ended at `now` was made in the window. One in which the window opened was not: the opening
+    /// of counters lies in it.
     pub(crate) fn counts(&self, now: u64) -> bool {
         self.inside() && !self.opened_inside_batch && now < self.close_ticks
     }
@@ -282,8 +277,8 @@ impl Recorder {
     }
 
     fn enter(&mut self) {
-        // Distances this long are ordinary for the loop as the warm-up knew it: logging each would fill the log. The final
-        // threshold adds three medians, so with two nothing that counts is missed while the loop keeps its pace.
+        // Distances this long are ordinary for the loop as the warm-up knew it: logging each would fill the log. The
+        // final threshold adds three medians, so with two nothing that counts is missed while the loop keeps its pace.
         let warm_up_median = self.distances.value_at_quantile(0.5);
         self.gap_candidate_ticks = self.gap_floor_ticks + 2 * warm_up_median;
         self.distances.reset();
@@ -375,7 +370,7 @@ impl Recorder {
     }
 
     fn ask_run_queue(&mut self, start_ticks: u64, end_ticks: u64) {
-        let Some(delay_ns) = self.schedstat.delay_since_rebase().filter(|ns| *ns > LONG_BLOCKING_NS) else { return };
+        let Some(delay_ns) = self.schedstat.delay_since_rebase().filter(|ns| *ns > EVICTION_NS) else { return };
         if self.queue_delays.len() < self.queue_delays.capacity() {
             self.queue_delays.push(QueueDelay { start_ticks, end_ticks, delay_ns });
         } else {
@@ -407,63 +402,14 @@ impl Recorder {
     }
 }
 
-/// An empty vector whose whole capacity has been written, so that no page fault falls into the window.
-pub(crate) fn touched<T: Copy>(capacity: usize, nonzero: T) -> Vec<T> {
-    let mut log = vec![nonzero; capacity];
-    log.clear();
-    log
-}
-
-/// How long this thread was runnable without running: second figure of `/proc/thread-self/schedstat`, nanoseconds
-/// (Documentation/scheduler/sched-stats.rst). Absent where the kernel keeps none.
-struct Schedstat {
-    file: Option<File>,
-    base_ns: u64,
-}
-
-impl Schedstat {
-    fn open() -> Schedstat {
-        Schedstat { file: File::open("/proc/thread-self/schedstat").ok(), base_ns: 0 }
-    }
-
-    fn rebase(&mut self) {
-        self.base_ns = self.delay_ns().unwrap_or(0);
-    }
-
-    fn delay_since_rebase(&mut self) -> Option<u64> {
-        let now = self.delay_ns()?;
-        let since = now.saturating_sub(self.base_ns);
-        self.base_ns = now;
-        Some(since)
-    }
-
-    fn delay_ns(&self) -> Option<u64> {
-        let mut text = [0u8; 96];
-        let length = self.file.as_ref()?.read_at(&mut text, 0).ok()?;
-        std::str::from_utf8(&text[..length]).ok()?.split_ascii_whitespace().nth(1)?.parse().ok()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plan::{Layout, Nanos};
+    use plan::Nanos;
 
     /// One tick a nanosecond, window of 10 ms, opened by the only worker at tick `OPEN`.
     fn recorder() -> (Recorder, Control, Slot) {
-        let program = Program {
-            timed_locks: true,
-            arm: "a".into(),
-            window: Nanos(10_000_000),
-            warm_up: Nanos(0),
-            layout: Layout { placed: vec![], bytes: 0 },
-            area_bytes: 0,
-            locks: vec![],
-            regions: vec![],
-            workers: vec![],
-            shares_cpu: false,
-            seed: 0,
-        };
+        let program = Program { window: Nanos(10_000_000), ..Program::of([]) };
         (Recorder::new(&program, TickRate { ticks_per_ns: 1.0 }, &[]), Control::default(), Slot::default())
     }
 
@@ -543,12 +489,12 @@ mod tests {
         assert_eq!(recorded.slices.len(), 1, "a pass longer than a slice is its own slice");
     }
 
-    /// In a `plain` arm a wait for a lock is inside the distance of two reads. All of a role that waited 100 us at a time
-    /// was taken for evicted, and no repetition counted.
+    /// In a `plain` arm a wait for a lock is inside the distance of two reads. All of a role that waited 100 us at a
+    /// time was taken for evicted, and no repetition counted.
     #[test]
     fn where_waits_are_untimed_a_long_distance_is_left_to_the_run_queue() {
         let mut script = Script::opened();
-        let knows = script.recorder.schedstat.file.is_some();
+        let knows = script.recorder.schedstat.tells();
         script.recorder.waits_untimed = knows;
         script.read(20_000, 1);
         script.recorder.blocked(script.start + 30_000, script.start + 130_000);

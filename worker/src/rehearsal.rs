@@ -10,8 +10,7 @@ use crate::locks::holds_logged;
 use crate::measure;
 use crate::probe::Reading;
 use plan::{
-    AccessKind, Address, CpuId, Layout, LockKind, Nanos, Op, OpKind, PlacedLock, Program, Width, WorkerIndex,
-    WorkerProgram,
+    AccessKind, Address, Layout, LockKind, Nanos, OpKind, PlacedLock, Program, Width, WorkerIndex, WorkerProgram,
 };
 use record::{HOLD_SAMPLING, LockTrace, TickCount, Trace};
 use shm_layout::lock::{Attempt, Effort, SharedLock};
@@ -49,31 +48,22 @@ fn wait(at: u64) -> OpKind {
 
 /// A program of one lock of that kind, and a worker for each of these loops.
 pub(crate) fn program<const N: usize>(kind: LockKind, window_ms: u64, loops: [Vec<(u32, OpKind)>; N]) -> Program {
-    let worker = |(index, ops): (usize, Vec<(u32, OpKind)>)| WorkerProgram {
-        process: index as u32,
-        period: None,
-        latency: false,
-        index: WorkerIndex(index as u32),
-        role: 0,
-        role_name: "r".into(),
-        cpu: CpuId(0),
-        after: Nanos(0),
-        populate: vec![],
-        steps: ops.iter().map(|(_, kind)| format!("{kind:?}")).collect(),
-        ops: ops.into_iter().zip(0..).map(|((every, kind), step)| Op { every, step, kind }).collect(),
+    let worker = |(index, ops): (usize, Vec<(u32, OpKind)>)| {
+        let (every, kinds): (Vec<u32>, Vec<OpKind>) = ops.into_iter().unzip();
+        let mut worker = WorkerProgram::of(kinds);
+        (worker.index, worker.process) = (WorkerIndex(index as u32), index as u32);
+        worker.ops.iter_mut().zip(every).for_each(|(op, every)| op.every = every);
+        worker
     };
     Program {
-        timed_locks: true,
-        arm: "a".into(),
         window: Nanos(window_ms * MS),
         warm_up: Nanos(MS),
         layout: Layout { placed: vec![], bytes: 4096 },
         area_bytes: 4096,
         locks: vec![PlacedLock { name: "m".into(), kind, offset: 0 }],
-        regions: vec![],
-        workers: loops.into_iter().enumerate().map(worker).collect(),
         shares_cpu: true,
         seed: 1,
+        ..Program::of(loops.into_iter().enumerate().map(worker))
     }
 }
 

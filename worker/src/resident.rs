@@ -1,5 +1,5 @@
-//! A worker's own pages, brought in before its window: code that has not run yet and a stack that has not grown yet would
-//! fault in it, and be counted as the loop's page faults.
+//! A worker's own pages, brought in before its window: code that has not run yet and a stack that has not grown yet
+//! would fault in it, and be counted as the loop's page faults.
 #![allow(unsafe_code)] // asking the kernel for pages of memory that is mapped
 
 use nix::errno::Errno;
@@ -15,18 +15,27 @@ const STACK_BYTES: usize = 64 * 1024;
 /// Bytes that [`lock_briefly`] holds at once: what RLIMIT_MEMLOCK allowed everybody before Linux 5.16.
 const LOCKED_BYTES: usize = 64 * 1024;
 
-/// Brings in what this process executes and keeps: code and constants of the program and its libraries, their variables,
-/// the heap, the stack. Not what has no name, such as large allocations, which whoever makes them touches, and regions,
-/// which must stay untouched; nor the segment, which is shared. Where there is no procfs, nothing but the stack.
+/// Brings in what this process executes and keeps: code and constants of the program and its libraries, their
+/// variables, the heap, the stack. Not what has no name, such as large allocations, which whoever makes them touches,
+/// and regions, which must stay untouched; nor the segment, which is shared. Where there is no procfs, nothing but the
+/// stack.
 ///
-/// The kernel is asked for the pages, rather than reading them: a mapping may reach past its file's end, where reading is
-/// SIGBUS and asking is an error. What cannot be brought in is left: the window counts its faults, should it use it.
+/// The kernel is asked for the pages, rather than reading them: a mapping may reach past its file's end, where reading
+/// is SIGBUS and asking is an error. What cannot be brought in is left: the window counts its faults, should it use it.
 ///
 /// Call it when all that the window uses is allocated. It takes a millisecond or two.
 pub(crate) fn touch_own_pages() {
     touch_stack();
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
     maps.lines().filter_map(own_mapping).for_each(|own| bring_in(&own));
+}
+
+/// An empty vector whose whole capacity has been written. For logs, which are large allocations and so not among what
+/// [`touch_own_pages`] brings in.
+pub(crate) fn touched<T: Copy>(capacity: usize, nonzero: T) -> Vec<T> {
+    let mut log = vec![nonzero; capacity];
+    log.clear();
+    log
 }
 
 /// A kernel before 5.14 does not know the advice, and locking does the same in more calls.
@@ -48,8 +57,8 @@ fn populate(own: &Own) -> nix::Result<()> {
     unsafe { madvise(start, own.pages.len(), advice) }
 }
 
-/// Locks and unlocks a few pages at a time: locking brings in the same pages as [`populate`], and is refused with ENOMEM
-/// where there are none.
+/// Locks and unlocks a few pages at a time: locking brings in the same pages as [`populate`], and is refused with
+/// ENOMEM where there are none.
 ///
 /// # References
 /// mlock(2).

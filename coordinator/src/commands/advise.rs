@@ -35,8 +35,8 @@ impl Clock {
     }
 }
 
-/// Share of the budget by whose end the model has to be done with this machine, and with the others: what it has not come
-/// to by then is not modelled.
+/// Share of the budget by whose end the model has to be done with this machine, and with the others: what it has not
+/// come to by then is not modelled.
 const RANKED_BY: f64 = 0.15;
 const ELSEWHERE_BY: f64 = 0.25;
 
@@ -56,7 +56,7 @@ pub(crate) fn advise(options: &AdviseOptions, colour: ColourChoice) -> Result<En
         }
     };
     clean::sweep();
-    let signals = Signals::block().map_err(|errno| CommandError::Failed(format!("signalfd failed: {errno}")))?;
+    let signals = Signals::block().map_err(|error| CommandError::Failed(error.to_string()))?;
     let lab = Lab { machine: &machine, signals: &signals, seed, quiet: options.quiet };
     let (pilot, each) = lab.pilot(&question, clock)?;
     let mut ranking = Ranking::make(&question, &pilot, &machine.topology, seed, clock);

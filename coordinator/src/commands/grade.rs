@@ -1,5 +1,5 @@
-//! `grade`: a student's repair through three gates. The first two look at the file and at what its workers count, on any
-//! machine; the third measures it between the starter and the reference.
+//! `grade`: a student's repair through three gates. The first two look at the file and at what its workers count, on
+//! any machine; the third measures it between the starter and the reference.
 
 mod effect;
 mod fast;
@@ -50,7 +50,7 @@ fn grade_once(options: &GradeOptions, machine: &Machine, depth: Depth) -> Result
     let started = (SystemTime::now(), Instant::now());
     let task = Task::load(options)?;
     let seed = options.seed.unwrap_or_else(|| u64::from(rand::random::<u32>()));
-    let signals = Signals::block().map_err(|errno| CommandError::Failed(format!("signalfd failed: {errno}")))?;
+    let signals = Signals::block().map_err(|error| CommandError::Failed(error.to_string()))?;
     let mut gates = fast::gates(&task, machine, &signals, seed)?;
     let passed = gates.iter().all(|gate| gate.state == GateState::Passes);
     let measured = match passed && depth == Depth::Measure {

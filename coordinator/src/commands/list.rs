@@ -34,8 +34,8 @@ fn is_scenario(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "toml") && path.file_name() != Some(exercise::FILE.as_ref())
 }
 
-/// The `.toml` files of a folder by name, and then, folder by folder, those of the folders in it; no deeper, and along no
-/// symbolic link to a folder.
+/// The `.toml` files of a folder by name, and then, folder by folder, those of the folders in it; no deeper, and along
+/// no symbolic link to a folder.
 fn scenario_files(folder: &Path) -> Result<Vec<PathBuf>, CommandError> {
     let (mut files, folders) = entries(folder)?;
     for folder in folders {

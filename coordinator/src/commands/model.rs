@@ -67,7 +67,8 @@ fn bound(
     Ok((Loaded { plan, ..loaded }, bound))
 }
 
-/// Every arm but the control, which is its twin to the bit, and the plain one, whose difference the model does not know.
+/// Every arm but the control, which is its twin to the bit, and the plain one, whose difference the model does not
+/// know.
 fn arms(bound: &Bound, loaded: &Loaded, machine: &Machine, topology: &Topology, seed: u64) -> Vec<ModelRunArm> {
     let told = bound.arms.iter().filter(|arm| !matches!(arm.arm.kind, ArmKind::Control | ArmKind::Plain));
     told.map(|arm| {

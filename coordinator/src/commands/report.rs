@@ -3,8 +3,8 @@
 use crate::cli::ReportOptions;
 use crate::exit::{CommandError, Ending};
 use crate::foreign_file;
-use crate::report::html;
 use crate::report::text::escaped;
+use crate::report::{html, names};
 use crate::saved::Saved;
 use record::Topology;
 use std::io::Write;
@@ -26,11 +26,12 @@ pub(crate) fn report(options: &ReportOptions) -> Result<Ending, CommandError> {
     Ok(Ending::Done)
 }
 
-/// `report.html` beside a `run.json`; beside a record of another name, which others may stand beside, `NAME.report.html`.
+/// `report.html` beside a `run.json`; beside a record of another name, which others may stand beside,
+/// `NAME.report.html`.
 fn beside(record: &Path) -> PathBuf {
-    match record.file_name().is_some_and(|name| name == "run.json") {
-        true => record.with_file_name(html::PAGE),
-        false => record.with_extension(html::PAGE),
+    match record.file_name().is_some_and(|name| name == names::RECORD) {
+        true => record.with_file_name(names::PAGE),
+        false => record.with_extension(names::PAGE),
     }
 }
 

@@ -22,6 +22,7 @@ use crate::report::logs::Logs;
 use crate::report::progress::{Progress, ProgressMode};
 use crate::report::style::{ColourChoice, Style};
 use crate::report::window;
+use crate::report::write_error::WriteError;
 use crate::signals::Signals;
 use crate::stacks;
 use assemble::Origin;
@@ -53,14 +54,14 @@ pub(crate) fn run(options: &RunOptions, colour: ColourChoice) -> Result<Ending, 
     if options.show_code {
         show_code::print(&bound, &style, options.json)?;
     }
-    let failed = |error: files::WriteError| CommandError::Failed(error.to_string());
+    let failed = |error: WriteError| CommandError::Failed(error.to_string());
     let folder = files::check(&options.out).map_err(failed)?;
     let mut logs = Logs::create(folder, options.lock_log, needs::programs(&bound)).map_err(failed)?;
     clean::sweep();
     let spoilers = spoilers::look(options, &plan, &bound, &selection, &machine);
     let orders = selection.orders();
     let held = Held::open(&orders);
-    let signals = Signals::block().map_err(|errno| CommandError::Failed(format!("signalfd failed: {errno}")))?;
+    let signals = Signals::block().map_err(|error| CommandError::Failed(error.to_string()))?;
     let events = selection.events();
     let hold = options.hold.then(Hold::default);
     let campaign = Campaign {

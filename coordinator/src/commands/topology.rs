@@ -1,5 +1,5 @@
-//! `topology`: the CPUs and what they share; with `--measure` how far they are from each other; with `--write` all of it
-//! as a machine file.
+//! `topology`: the CPUs and what they share; with `--measure` how far they are from each other; with `--write` all of
+//! it as a machine file.
 
 mod measure;
 mod readings;
@@ -13,9 +13,9 @@ use crate::report::data;
 use crate::report::style::{ColourChoice, Style};
 use crate::report::topology as screen;
 use crate::report::window;
-use host::{CpuIdentity, Root};
+use host::Root;
 use measure::Measured;
-use model::{Geometry, HostFigures, Processor};
+use model::{Geometry, HostFigures};
 use plan::{CpuId, Topology};
 use record::{CacheRow, CostProbe, CpuRow, SCHEMA_VERSION};
 use std::collections::{BTreeMap, BTreeSet};
@@ -156,7 +156,7 @@ pub(crate) fn described<'a>(root: &Root, topology: &'a Topology) -> HostFigures<
         },
         measured: String::new(),
         topology,
-        processor: host::cpu_identity(root, first).map(processor),
+        processor: host::cpu_identity(root, first),
         caches: geometry(root, first),
         distances: [None; 3],
         costs: CostProbe::default(),
@@ -185,13 +185,6 @@ pub(crate) fn host_machine() -> Result<(model::Machine, Topology), CommandError>
     let machine = machine(&root, &topology, &record, &measured, SystemTime::now());
     let machine = machine.map_err(|error| CommandError::Failed(format!("this machine: {error}")))?;
     Ok((machine, topology))
-}
-
-fn processor(identity: CpuIdentity) -> Processor {
-    match identity {
-        CpuIdentity::X86 { vendor, family, model } => Processor::X86 { vendor, family, model },
-        CpuIdentity::Arm { implementer, part } => Processor::Arm { implementer, part },
-    }
 }
 
 /// First, second and last level of a CPU.

@@ -2,6 +2,7 @@
 
 use crate::foreign_file;
 use crate::report::hlog::tag;
+use crate::report::names::LATENCIES;
 use crate::report::text::escaped;
 use crate::saved::Saved;
 use base64::Engine;
@@ -14,9 +15,6 @@ use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
-
-/// The file beside `run.json`.
-const FILE: &str = "latency.hlog";
 
 /// Why there is no log to pass on.
 #[derive(Debug, thiserror::Error)]
@@ -46,7 +44,7 @@ fn shown(path: &Path) -> String {
 /// # Errors
 /// [`LogError`]: there is none, or what is wrong with it.
 pub(crate) fn checked(saved: &Saved) -> Result<Vec<u8>, LogError> {
-    let path = saved.path.with_file_name(FILE);
+    let path = saved.path.with_file_name(LATENCIES);
     let bytes = foreign_file::read(&path).map_err(|source| match source.kind() {
         ErrorKind::NotFound => LogError::Missing { path: path.clone() },
         _ => LogError::Unreadable { path: path.clone(), source },
@@ -155,7 +153,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let folder = files::write(&run(), Logs::default(), root.path(), "s").unwrap();
         let saved = Saved::read(&folder).unwrap();
-        let path = folder.join(FILE);
+        let path = folder.join(LATENCIES);
         let sound = fs::read(&path).unwrap();
         assert_eq!(checked(&saved).unwrap(), sound);
         let text = String::from_utf8(sound).unwrap();

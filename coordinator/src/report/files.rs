@@ -1,9 +1,9 @@
 //! What stays on disk: a folder a run, there whole or not at all.
 
-use crate::report::html::PAGE;
 use crate::report::logs::Logs;
-use crate::report::text::escaped;
-use crate::report::{hlog, samples};
+use crate::report::partial::{self, Partial};
+use crate::report::write_error::WriteError;
+use crate::report::{hlog, names, samples};
 use nix::errno::Errno;
 use nix::unistd::{AccessFlags, access};
 use record::Run;
@@ -17,48 +17,8 @@ const LONGEST_PART: usize = 120;
 /// Names tried before giving up: so many runs of one scenario in one second are not made by hand.
 const MOST_NAMES: u32 = 1000;
 
-/// Why a run's files could not be written. None is left behind, whole or in part.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot {action} `{}`: {}; {cure}", escaped(&path.display().to_string()), in_words(source))]
-pub(crate) struct WriteError {
-    /// What was tried: `create the folder`, `write`, ….
-    pub(crate) action: &'static str,
-    /// On what.
-    pub(crate) path: PathBuf,
-    /// What to do.
-    pub(crate) cure: &'static str,
-    /// What the system answered.
-    #[source]
-    pub(crate) source: io::Error,
-}
-
-impl WriteError {
-    pub(super) fn new(action: &'static str, path: &Path, source: io::Error) -> WriteError {
-        let cure = match source.raw_os_error().map(Errno::from_raw) {
-            Some(Errno::EROFS | Errno::EACCES | Errno::EPERM) => "name a folder that you may write to with --out DIR",
-            Some(Errno::ENOSPC | Errno::EDQUOT) => {
-                "make room there (`results/` holds one folder a run), or name another file system with --out DIR"
-            }
-            Some(Errno::ENOTDIR | Errno::EEXIST) => {
-                "a file stands where a folder is needed: move it away, or name another folder with --out DIR"
-            }
-            Some(Errno::ENAMETOOLONG | Errno::ELOOP) => "name a shorter or simpler folder with --out DIR",
-            _ => "check that the file system is sound, or name another folder with --out DIR",
-        };
-        WriteError { action, path: path.to_owned(), cure, source }
-    }
-}
-
-/// `no space left on device (ENOSPC)`.
-fn in_words(error: &io::Error) -> String {
-    match error.raw_os_error().map(Errno::from_raw) {
-        Some(errno) => format!("{} ({errno:?})", errno.desc()),
-        None => error.to_string(),
-    }
-}
-
-/// Whether results could go under `out_root`, as far as can be told without making anything: asked before a run measures
-/// for minutes. Gives the folder that exists and that what is missing goes into.
+/// Whether results could go under `out_root`, as far as can be told without making anything: asked before a run
+/// measures for minutes. Gives the folder that exists and that what is missing goes into.
 ///
 /// # Errors
 /// [`WriteError`] as [`write()`] would give it.
@@ -74,10 +34,12 @@ pub(crate) fn check(out_root: &Path) -> Result<&Path, WriteError> {
     answer.map(|()| existing).map_err(|error| WriteError::new("write below", existing, error))
 }
 
-/// Writes `run.json`, `report.html`, `samples.csv`, where waits, holds or latencies were kept `latency.hlog`, and where there is a log of
-/// lock times `locks.csv` and where loops have steps on regions `timeline.csv`, to `out_root/name/<start, UTC>/` and returns that folder. `name` is the scenario's short name ([`plan::Plan::name`]);
-/// whatever it holds, the folder lies below `out_root`. The files are written to a hidden folder beside it, flushed to the
-/// disk and then renamed: a reader sees all of them or none. Where the name is taken, `-2`, `-3`, … is added.
+/// Writes a run's files to `out_root/name/<start, UTC>/` and returns that folder: `run.json`, `report.html` and
+/// `samples.csv`; `latency.hlog` where waits, holds or latencies were kept; of `logs` those that there are. `name` is
+/// the scenario's short name ([`plan::Plan::name`]); whatever it holds, the folder lies below `out_root`.
+///
+/// The files are written to a hidden folder beside it, flushed to the disk and then renamed: a reader sees all of them
+/// or none. Where the name is taken, `-2`, `-3`, … is added.
 ///
 /// # Errors
 /// [`WriteError`]: what was tried, on which path, the system's answer and the cure. Then nothing new is left on disk.
@@ -86,20 +48,23 @@ pub(crate) fn write(run: &Run, logs: Logs, out_root: &Path, name: &str) -> Resul
     let mut cleanup = Cleanup::default();
     create_with_parents(&parent, &mut cleanup)?;
     let stamp = path_part(&run.started_utc.replace(':', "-"));
-    let temporary = parent.join(format!(".{stamp}.{}.partial", std::process::id()));
-    create(&temporary, &mut cleanup)?;
-    put(&temporary.join("run.json"), |out| to_json(run, out))?;
-    put(&temporary.join(PAGE), |out| out.write_all(page::page(run, None).as_bytes()))?;
-    put(&temporary.join("samples.csv"), |out| samples::write(&run.observations, out))?;
+    partial::sweep(&parent);
+    let partial = Partial::create(&parent, &stamp)
+        .map_err(|error| WriteError::new("create a folder for a run in", &parent, error))?;
+    let temporary = partial.path.clone();
+    cleanup.created.push(temporary.clone());
+    put(&temporary.join(names::RECORD), |out| to_json(run, out))?;
+    put(&temporary.join(names::PAGE), |out| out.write_all(page::page(run, None).as_bytes()))?;
+    put(&temporary.join(names::SAMPLES), |out| samples::write(&run.observations, out))?;
     let distributions = analysis::distributions(&run.arms, &run.observations);
     if !distributions.is_empty() {
-        put(&temporary.join("latency.hlog"), |out| hlog::write(run, &distributions, out))?;
+        put(&temporary.join(names::LATENCIES), |out| hlog::write(run, &distributions, out))?;
     }
     if let Some(log) = logs.locks {
-        put(&temporary.join("locks.csv"), |out| log.copy(out))?;
+        put(&temporary.join(names::LOCK_TIMES), |out| log.copy(out))?;
     }
     if let Some(log) = logs.timeline {
-        put(&temporary.join("timeline.csv"), |out| log.copy(out))?;
+        put(&temporary.join(names::TIMELINE), |out| log.copy(out))?;
     }
     sync_folder(&temporary)?;
     let folder = rename_to_free_name(&temporary, &parent, &stamp)?;
@@ -145,12 +110,7 @@ impl Cleanup {
 impl Drop for Cleanup {
     fn drop(&mut self) {
         for folder in self.created.iter().rev() {
-            for file in ["run.json", PAGE, "samples.csv", "latency.hlog", "locks.csv", "timeline.csv"] {
-                // Absent in all folders but the innermost; an error here has a worse one before it, which is reported.
-                let _ = fs::remove_file(folder.join(file));
-            }
-            // Refused where somebody else has put something there meanwhile, and rightly so.
-            let _ = fs::remove_dir(folder);
+            partial::remove(folder);
         }
     }
 }
@@ -217,6 +177,8 @@ fn taken(error: &io::Error) -> bool {
 mod tests {
     use super::*;
     use crate::report::testing;
+    use serde_json::Value;
+    use std::collections::BTreeSet;
 
     /// Every path below `folder`, relative, sorted.
     fn tree(folder: &Path) -> Vec<String> {
@@ -245,6 +207,43 @@ mod tests {
             let text = fs::read_to_string(folder.join("run.json")).unwrap();
             assert_eq!(serde_json::from_str::<Run>(&text).unwrap(), run);
         }
+    }
+
+    /// Keys of every object in `value`, but for those that are names: of counters, of what is swept, of the kernel's events.
+    fn keys(value: &Value, found: &mut BTreeSet<String>) {
+        match value {
+            Value::Object(object) => object.iter().for_each(|(key, value)| {
+                found.insert(key.clone());
+                match value {
+                    Value::Object(named) if ["counters", "sweep", "events"].contains(&key.as_str()) => {
+                        named.values().for_each(|value| keys(value, found));
+                    }
+                    value => keys(value, found),
+                }
+            }),
+            Value::Array(values) => values.iter().for_each(|value| keys(value, found)),
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn the_page_on_results_has_every_key_of_run_json() {
+        let page = include_str!("../../../results/README.md");
+        let words: BTreeSet<&str> = page.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').collect();
+        let mut found = BTreeSet::new();
+        for run in [
+            testing::false_sharing(),
+            testing::open_loop(),
+            testing::stalled(),
+            testing::every_reading(),
+            testing::poor(),
+            testing::modelled(),
+            testing::two_roles(),
+        ] {
+            keys(&serde_json::to_value(&run).unwrap(), &mut found);
+        }
+        let missing: Vec<&String> = found.iter().filter(|key| !words.contains(key.as_str())).collect();
+        assert!(missing.is_empty() && found.len() > 150, "{missing:?} of {}", found.len());
     }
 
     #[test]
@@ -343,14 +342,9 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_may_not_be_written_is_an_error_with_its_cure() {
+    fn a_folder_that_may_not_be_written_is_named() {
         // The kernel's own file system refuses new folders to everybody, root included.
         let error = write(&testing::false_sharing(), Logs::default(), Path::new("/proc/self"), "s").unwrap_err();
         assert_eq!((error.action, error.path.as_path()), ("create the folder", Path::new("/proc/self/s")));
-        let message = WriteError::new("create", Path::new("/x"), io::Error::from_raw_os_error(Errno::EROFS as i32));
-        assert_eq!(
-            message.to_string(),
-            "cannot create `/x`: Read-only file system (EROFS); name a folder that you may write to with --out DIR"
-        );
     }
 }

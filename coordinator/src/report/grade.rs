@@ -1,5 +1,5 @@
-//! The page of `grade`: the verdict, the gates with what was looked at, the effect in figures, the hint, and what grading
-//! again takes.
+//! The page of `grade`: the verdict, the gates with what was looked at, the effect in figures, the hint, and what
+//! grading again takes.
 
 use crate::report::figures::Figure;
 use crate::report::page::Page;

@@ -8,7 +8,7 @@ use analysis::{DIGITS, Distribution};
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::V2DeflateSerializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, IntervalLogWriterError, Tag};
-use record::{Run, WaitCount};
+use record::{NsCount, Run};
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::time::{Duration, SystemTime};
@@ -16,9 +16,9 @@ use std::time::{Duration, SystemTime};
 /// What the maxima in the log are divided by, as HdrHistogram's own writers do: nanoseconds become milliseconds.
 const MAX_VALUE_DIVISOR: f64 = 1e6;
 
-/// Writes an interval each distribution: as long as the run, tagged `ARM/wait:LOCK`, `ARM/hold:LOCK`, `ARM/response:ROLE`
-/// or `ARM/service:ROLE`, with `/worker:INDEX` behind it where it is one worker's, its values nanoseconds, V2 with
-/// compression.
+/// Writes an interval each distribution: as long as the run, tagged `ARM/wait:LOCK`, `ARM/hold:LOCK`,
+/// `ARM/response:ROLE` or `ARM/service:ROLE`, with `/worker:INDEX` behind it where it is one worker's, its values
+/// nanoseconds, V2 with compression.
 ///
 /// # Errors
 /// What `out` answers.
@@ -48,7 +48,7 @@ fn invalid(error: impl Display) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, error.to_string())
 }
 
-fn histogram(times: &[WaitCount]) -> Result<Histogram<u64>, String> {
+fn histogram(times: &[NsCount]) -> Result<Histogram<u64>, String> {
     let mut histogram = Histogram::new(DIGITS).map_err(|error| error.to_string())?;
     for time in times {
         histogram.record_n(time.ns, time.count).map_err(|error| error.to_string())?;
@@ -56,8 +56,8 @@ fn histogram(times: &[WaitCount]) -> Result<Histogram<u64>, String> {
     Ok(histogram)
 }
 
-/// A distribution's name ([`Distribution::what`]) as a tag, which ends at a comma and holds no blank: an arm at a point of
-/// several swept keys has commas.
+/// A distribution's name ([`Distribution::what`]) as a tag, which ends at a comma and holds no blank: an arm at a point
+/// of several swept keys has commas.
 pub(crate) fn tag(arm: &str, what: &str) -> String {
     let allowed = |c: char| match c {
         ',' => ';',
@@ -79,8 +79,8 @@ mod tests {
     use std::collections::{BTreeMap, BTreeSet};
     use std::process::Command;
 
-    /// Reads a log as a user of the package would. A rank that is no whole number is rounded by the package and taken from
-    /// above by this program, so each percentile is asked for by the rank that it stands for.
+    /// Reads a log as a user of the package would. A rank that is no whole number is rounded by the package and taken
+    /// from above by this program, so each percentile is asked for by the rank that it stands for.
     const PYTHON: &str = r#"
 import json, math, sys
 from hdrh.log import HistogramLogReader

@@ -1,13 +1,10 @@
 //! A run's page for a browser, as a file: what stands on it is `crates/page`'s.
 
-use crate::report::files::WriteError;
+use crate::report::write_error::WriteError;
 use std::fs::Permissions;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-
-/// The page in a run's folder.
-pub(crate) const PAGE: &str = "report.html";
 
 /// What to do where a page cannot be written beside its run.
 const CURE: &str = "copy the run's folder to a place that you may write to, and name it there";
@@ -31,6 +28,7 @@ pub(crate) fn write(page: &str, path: &Path) -> Result<(), WriteError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::names::PAGE;
     use crate::report::testing;
     use record::Run;
 

@@ -10,8 +10,8 @@ use analysis::Findings;
 use record::{ArmSummary, Observation};
 use std::time::{Duration, Instant};
 
-/// Looking takes at most about one part in so many of a run's time: an analysis is made when the time since the last one
-/// is so many times what it will take.
+/// Looking takes at most about one part in so many of a run's time: an analysis is made when the time since the last
+/// one is so many times what it will take.
 const LOOK_SHARE: f64 = 100.0;
 /// Arms that are listed, workers, and locks: what is beyond is counted.
 const MOST_ARMS: usize = 12;
@@ -278,7 +278,7 @@ impl Looks {
 mod tests {
     use super::*;
     use crate::report::testing;
-    use record::{LockObservation, LockSummary, Percentiles, Run, WaitCount};
+    use record::{LockObservation, LockSummary, NsCount, Percentiles, Run};
 
     fn findings(run: &Run) -> Findings {
         Findings {
@@ -340,9 +340,9 @@ mod tests {
     #[test]
     fn waits_of_workers_and_of_arms_are_shown_where_there_are_locks() {
         let mut run = testing::false_sharing();
-        let wait = WaitCount { ns: 12_500, count: 1 };
+        let wait = NsCount { ns: 12_500, count: 1 };
         for seen in &mut run.observations {
-            let all_waits = vec![WaitCount { ns: 80, count: 3 }, wait];
+            let all_waits = vec![NsCount { ns: 80, count: 3 }, wait];
             let lock =
                 LockObservation { lock: "m".into(), acquisitions: 200, contended: 50, all_waits, ..Default::default() };
             seen.locks = vec![lock];

@@ -1,8 +1,8 @@
-//! `locks.csv`: every contended wait and every sampled hold of a run, one by one, for whoever wants to make a distribution
-//! of his own or to check the lab's. Only on demand: a window may hold a million.
+//! `locks.csv`: every contended wait and every sampled hold of a run, one by one, for whoever wants to make a
+//! distribution of his own or to check the lab's. Only on demand: a window may hold a million.
 
-use super::files::WriteError;
-use super::logs::{Repetition, Rows};
+use super::rows::{Repetition, Rows};
+use super::write_error::WriteError;
 use analysis::{LockSpan, LockTime, each_lock_time};
 use std::io::{self, Write};
 use std::path::Path;

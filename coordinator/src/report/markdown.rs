@@ -1,5 +1,5 @@
-//! The project's own texts on a terminal: as much of Markdown as they use, which is headings, paragraphs, lists, quotes,
-//! tables, blocks of code, emphasis and links.
+//! The project's own texts on a terminal: as much of Markdown as they use, which is headings, paragraphs, lists,
+//! quotes, tables, blocks of code, emphasis and links.
 
 use crate::report::page::Page;
 use crate::report::style::Style;

@@ -25,8 +25,11 @@ mod lock_log;
 pub(crate) mod logs;
 pub(crate) mod markdown;
 pub(crate) mod modelled;
+pub(crate) mod names;
 mod page;
+mod partial;
 pub(crate) mod progress;
+pub(crate) mod rows;
 mod samples;
 pub(crate) mod style;
 mod table;
@@ -37,5 +40,6 @@ pub(crate) mod text;
 mod timeline;
 pub(crate) mod topology;
 pub(crate) mod window;
+pub(crate) mod write_error;
 
 use ::figures;

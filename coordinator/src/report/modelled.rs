@@ -1,5 +1,5 @@
-//! What a model computed, as tables and as a map of the lines: the page of `model`, and a section of a run's page. Every
-//! heading says that it is modelled.
+//! What a model computed, as tables and as a map of the lines: the page of `model`, and a section of a run's page.
+//! Every heading says that it is modelled.
 
 use crate::report::figures::{NONE, percent, plain};
 use crate::report::page::Page;
@@ -64,8 +64,8 @@ pub(crate) fn render(run: &ModelRun, style: &Style) -> String {
     page.finish()
 }
 
-/// A row an arm and role. With `beside_measured`, what was measured of each role stands before what was modelled, and the
-/// counters that say least beside the others are left out for it.
+/// A row an arm and role. With `beside_measured`, what was measured of each role stands before what was modelled, and
+/// the counters that say least beside the others are left out for it.
 pub(super) fn table(page: &mut Page, subjects: &[Subject<'_>], beside_measured: bool) {
     if subjects.iter().all(|subject| subject.modelled.why.is_some()) {
         return nothing_modelled(page, subjects);

@@ -13,8 +13,8 @@ const GAP: u16 = 2;
 /// Widest line of a head made of words of any length; the longest word that stands in one is `instructions`.
 const HEAD_WIDTH: usize = 12;
 
-/// The head of a column: `what` in lines of a word or two, its unit in the last. An event in perf's spelling breaks behind
-/// its punctuation.
+/// The head of a column: `what` in lines of a word or two, its unit in the last. An event in perf's spelling breaks
+/// behind its punctuation.
 pub(super) fn head(what: &str, unit: &str) -> String {
     let mut lines: Vec<String> = Vec::new();
     for word in what.split_whitespace() {

@@ -145,17 +145,17 @@ pub(crate) fn stalled() -> Run {
 
 /// Gives an observation times of every kind that an HdrHistogram log holds; `nth` tells it from others.
 pub(crate) fn give_times(seen: &mut Observation, nth: u64) {
-    let spread = |count: u64, step: u64| -> Vec<WaitCount> {
-        (0..count).map(|i| WaitCount { ns: 61 + nth + i * i * step, count: 1 + i % 3 }).collect()
+    let spread = |count: u64, step: u64| -> Vec<NsCount> {
+        (0..count).map(|i| NsCount { ns: 61 + nth + i * i * step, count: 1 + i % 3 }).collect()
     };
     seen.locks = vec![LockObservation {
         lock: "m".to_owned(),
         kept_waits: spread(977 + nth, 13),
         // Whole thousands, whose ranks need no rounding.
         holds: vec![
-            WaitCount { ns: 21, count: 600 },
-            WaitCount { ns: 48 + nth, count: 390 },
-            WaitCount { ns: 90_001, count: 10 },
+            NsCount { ns: 21, count: 600 },
+            NsCount { ns: 48 + nth, count: 390 },
+            NsCount { ns: 90_001, count: 10 },
         ],
         ..Default::default()
     }];

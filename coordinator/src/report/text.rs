@@ -10,10 +10,7 @@ pub(super) fn columns(text: &str) -> usize {
 
 /// [`escaped`], of a text whose line ends are meant.
 pub(crate) fn escaped_lines(text: &str) -> String {
-    text.lines().map(escaped).collect::<Vec<_>>().join(
-        "
-",
-    )
+    text.lines().map(escaped).collect::<Vec<_>>().join("\n")
 }
 
 /// `text` in lines of at most `width` columns, escaped; the first begins with `first`, the others with `rest`. Breaks

@@ -1,9 +1,9 @@
-//! `timeline.csv`: what the steps on regions did through each window, in the order in which it began: the batches of touches
-//! by millisecond, each call that gave memory back, each batch that took long, and each flush and function-call interrupt
-//! of the kernel's, with the step of the call it falls into and in `count` its pages.
+//! `timeline.csv`: what the steps on regions did through each window, in the order in which it began: the batches of
+//! touches by millisecond, each call that gave memory back, each batch that took long, and each flush and function-call
+//! interrupt of the kernel's, with the step of the call it falls into and in `count` its pages.
 
-use super::files::WriteError;
-use super::logs::{Repetition, Rows};
+use super::rows::{Repetition, Rows};
+use super::write_error::WriteError;
 use analysis::{Moment, MomentKind, moments};
 use record::{KernelEventKind, TimelineBucket};
 use std::io::{self, Write};
@@ -63,7 +63,7 @@ fn columns(what: MomentKind) -> (&'static str, String, [String; 5]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plan::{Nanos, Program, TickRate};
+    use plan::{Program, TickRate};
     use record::{BatchBucket, MemoryCall, MemoryTrace, Stall, Trace};
 
     #[test]
@@ -78,19 +78,7 @@ mod tests {
             ..MemoryTrace::default()
         };
         let traces = [Trace { worker: 3, open_ticks: 1_000, memory: Some(memory), ..Trace::default() }];
-        let program = Program {
-            arm: "punch, by another".into(),
-            window: Nanos(1),
-            warm_up: Nanos(0),
-            layout: plan::Layout { placed: vec![], bytes: 0 },
-            area_bytes: 0,
-            locks: vec![],
-            regions: vec![],
-            workers: vec![],
-            shares_cpu: false,
-            timed_locks: true,
-            seed: 0,
-        };
+        let program = Program { arm: "punch, by another".into(), ..Program::of([]) };
         let mut log = TimelineLog::create(&std::env::temp_dir()).unwrap();
         let rate = TickRate { ticks_per_ns: 2.0 };
         log.repetition(Repetition { block: 7, program: &program, traces: &traces, rate }).unwrap();

@@ -8,8 +8,8 @@ mod request {
     nix::ioctl_read_bad!(window_size, nix::libc::TIOCGWINSZ, nix::libc::winsize);
 }
 
-/// Columns of the terminal that `output` is; `None` where it is none or does not know. A terminal that knows its columns
-/// and not its rows, as after `stty cols 40`, knows enough.
+/// Columns of the terminal that `output` is; `None` where it is none or does not know. A terminal that knows its
+/// columns and not its rows, as after `stty cols 40`, knows enough.
 pub(crate) fn columns(output: impl AsFd) -> Option<u16> {
     size(output).map(|size| size.ws_col).filter(|columns| *columns > 0)
 }

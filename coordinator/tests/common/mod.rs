@@ -1,7 +1,12 @@
 //! Running the real program on real files, and looking for what it may have left.
 #![allow(dead_code)] // each test binary uses a part
 
+pub(crate) mod cgroup;
+pub(crate) mod draw;
+pub(crate) mod glimpse;
+pub(crate) mod left;
 pub(crate) mod perf;
+pub(crate) mod room;
 
 use record::{Observation, Reading, Run};
 use std::io::{BufRead, BufReader, Read, Write};

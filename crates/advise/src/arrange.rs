@@ -6,9 +6,9 @@ use plan::CACHE_LINE_BYTES;
 /// Offsets by item; `None` for one that is not placed.
 pub(crate) type Offsets = Vec<Option<u64>>;
 
-/// Each group from a multiple of `gap` bytes on, which nothing else reaches into. Within a group the largest alignment comes
-/// first, so that no bytes are lost between its units. Units of a group have the same number of rows, and each row takes
-/// whole multiples of `gap`.
+/// Each group from a multiple of `gap` bytes on, which nothing else reaches into. Within a group the largest alignment
+/// comes first, so that no bytes are lost between its units. Units of a group have the same number of rows, and each
+/// row takes whole multiples of `gap`.
 pub(crate) fn apart(units: &[Unit], groups: &[Vec<usize>], gap: u64, items: usize) -> Offsets {
     let mut offsets = vec![None; items];
     let mut end = 0u64;

@@ -3,9 +3,10 @@
 use crate::arrange::Offsets;
 use crate::code;
 use crate::cost::{Rates, misses_per_second};
+use crate::held::held_in;
 use crate::rules::{self, Ground};
 use crate::units::{Unit, units};
-use plan::{Action, Arm, BindError, Case, Layout, Placement, Strategy, Usage};
+use plan::{Arm, BindError, Case, Layout, Placement, Strategy, Usage};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What a candidate asks of whoever adopts it.
@@ -15,8 +16,8 @@ pub enum Change {
     Nothing,
     /// Another layout of the same fields.
     Layout,
-    /// Another program as well. The text says which, and when it is the same to those who use the fields; no measurement
-    /// can tell that.
+    /// Another program as well. The text says which, and when it is the same to those who use the fields; no
+    /// measurement can tell that.
     Code(String),
 }
 
@@ -67,9 +68,9 @@ impl Candidate {
     }
 }
 
-/// The present layout, then every other that some rule makes of `present`'s fields, none twice: those that only move fields
-/// first, then those that change the program. `layout` is where everything lies at present. Fields that no role touches
-/// are placed where the present layout places them.
+/// The present layout, then every other that some rule makes of `present`'s fields, none twice: those that only move
+/// fields first, then those that change the program. `layout` is where everything lies at present. Fields that no role
+/// touches are placed where the present layout places them.
 ///
 /// # Errors
 /// [`BindError`] for a step that names an element which is not there.
@@ -91,8 +92,8 @@ pub fn candidates(present: &Arm, layout: &Layout) -> Result<Vec<Candidate>, Bind
     Ok(made)
 }
 
-/// Another variant of the scenario's as a candidate, under its own name; `None` where it does other work than the present
-/// one, so that its times say nothing about a layout.
+/// Another variant of the scenario's as a candidate, under its own name; `None` where it does other work than the
+/// present one, so that its times say nothing about a layout.
 ///
 /// # Errors
 /// As [`candidates`].
@@ -197,8 +198,8 @@ fn of_rules(arm: &Arm, usage: &Usage, kept: &[bool]) -> Result<Vec<Candidate>, B
     Ok(rules::all(&ground).iter().map(|ruled| candidate(arm, usage, plot(ruled))).collect())
 }
 
-/// A changed program on the layout that suits it: fields grouped by what they cost, or by who uses them where there are too
-/// many to weigh.
+/// A changed program on the layout that suits it: fields grouped by what they cost, or by who uses them where there are
+/// too many to weigh.
 fn of_variation(arm: &Arm, variation: &code::Variation, kept: &[bool]) -> Result<Vec<Candidate>, BindError> {
     let changed = Arm { case: variation.case.clone(), ..arm.clone() };
     let usage = plan::usage(&changed.case)?;
@@ -260,24 +261,8 @@ fn guarded(case: &Case, usage: &Usage, units: &[Unit]) -> BTreeMap<usize, Vec<us
     guarded
 }
 
-/// The locks that are held at each step.
-pub(crate) fn held_in(steps: &[plan::Step]) -> Vec<BTreeSet<usize>> {
-    let mut held = BTreeSet::new();
-    steps
-        .iter()
-        .map(|step| {
-            match step.action {
-                Action::Lock { lock, .. } => _ = held.insert(lock),
-                Action::Unlock { lock, .. } => _ = held.remove(&lock),
-                _ => {}
-            }
-            held.clone()
-        })
-        .collect()
-}
-
-/// The present layout behind some bytes of room, so that its fields fall on lines otherwise: the least room of those that lose
-/// fewest lines. `None` where none loses noticeably fewer.
+/// The present layout behind some bytes of room, so that its fields fall on lines otherwise: the least room of those
+/// that lose fewest lines. `None` where none loses noticeably fewer.
 fn shifted(present: &Candidate) -> Option<Candidate> {
     let rates = Rates::of(&present.usage);
     let loss = |shift: u64| {

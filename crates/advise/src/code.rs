@@ -1,15 +1,17 @@
-//! Changes of the program that take a line's movements away where no layout can: what several workers write to one word.
+//! Changes of the program that take a line's movements away where no layout can: what several workers write to one
+//! word.
 
-use crate::candidate::held_in;
 use crate::cost::Rates;
+use crate::held::held_in;
 use plan::{Action, Case, Count, Element, Role, Step, Target, Usage};
 
 /// How many updates a batch stands for, and of how many stores one is taken to change something: a power of two that is
-/// large enough to show what is to be had, as published fixes choose (docs/advise.md). What it is in a program, only its
-/// author knows.
+/// large enough to show what is to be had, as published fixes choose (docs/advise.md). What it is in a program, only
+/// its author knows.
 const BATCH: u32 = 64;
 
-/// Most steps of one loop that the schema allows (`scenario::schema::ITEMS_MAX`); a longer one could not be written down.
+/// Most steps of one loop that the schema allows (`scenario::schema::ITEMS_MAX`); a longer one could not be written
+/// down.
 const MOST_STEPS: usize = 256;
 
 /// A changed program.
@@ -181,8 +183,8 @@ fn check_first(case: &Case, fields: &[usize]) -> Variation {
     }
 }
 
-/// In how many passes a value is read that a role remembers meanwhile: as often as it waits for it, where it does so in some
-/// passes alone. `None` where it waits in every pass, and so needs it as it is.
+/// In how many passes a value is read that a role remembers meanwhile: as often as it waits for it, where it does so in
+/// some passes alone. `None` where it waits in every pass, and so needs it as it is.
 fn remembered_for(role: &Role, field: usize) -> Option<u32> {
     let waits = role.steps.iter().filter(|step| matches!(step.action, Action::Wait(_)) && is_of(step, field));
     let least = waits.map(|step| step.every).min().unwrap_or(BATCH);
@@ -258,8 +260,8 @@ fn lock_once(case: &Case, names: &[String]) -> Variation {
     }
 }
 
-/// The loop with its outermost sections of that lock, where it is taken alone and without giving up, made one at the place of
-/// the last. `None` where there are not two.
+/// The loop with its outermost sections of that lock, where it is taken alone and without giving up, made one at the
+/// place of the last. `None` where there are not two.
 fn merged_sections(steps: &[Step], lock: usize) -> Option<Vec<Step>> {
     let takes =
         |step: &Step| matches!(step.action, Action::Lock { lock: l, shared: false, timeout: None } if l == lock);

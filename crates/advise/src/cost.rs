@@ -1,13 +1,13 @@
-//! What a line costs those who share it: the arithmetic by which layouts are made. It ranks nothing that is shown; the model
-//! and the measurement do.
+//! What a line costs those who share it: the arithmetic by which layouts are made. It ranks nothing that is shown; the
+//! model and the measurement do.
 
 use plan::{CACHE_LINE_BYTES, Usage};
 use std::collections::BTreeMap;
 
 /// Losses of a line a second below which nobody notices: at about 100 ns for fetching it back (published figures lie
-/// between 23 and 107 ns, `docs/model.md`) they take a hundredth of one worker's time, less than a run resolves. If it were
-/// larger, fields that disturb each other would be put together; if much smaller, each field that is written once a second
-/// would get a line.
+/// between 23 and 107 ns, `docs/model.md`) they take a hundredth of one worker's time, less than a run resolves. If it
+/// were larger, fields that disturb each other would be put together; if much smaller, each field that is written once
+/// a second would get a line.
 pub(crate) const NEGLIGIBLE: f64 = 1e5;
 
 /// How often a second each worker writes and uses each item, estimated from its loop.
@@ -45,8 +45,8 @@ impl Rates {
         (0..self.workers).filter(|&worker| self.uses[item][worker] >= NEGLIGIBLE).collect()
     }
 
-    /// Times a second that a worker finds the line of these items gone, over all workers: each loses it as often as others
-    /// write anything on it, and notices at most as often as it uses what it uses most.
+    /// Times a second that a worker finds the line of these items gone, over all workers: each loses it as often as
+    /// others write anything on it, and notices at most as often as it uses what it uses most.
     pub(crate) fn line(&self, items: &[usize]) -> f64 {
         let written: Vec<f64> =
             (0..self.workers).map(|worker| items.iter().map(|&item| self.writes[item][worker]).sum()).collect();
@@ -64,8 +64,8 @@ impl Rates {
     }
 }
 
-/// Times a second that workers find a line gone, over all lines of a layout: `places` are offset and size of each item. An
-/// item across two lines counts on both.
+/// Times a second that workers find a line gone, over all lines of a layout: `places` are offset and size of each item.
+/// An item across two lines counts on both.
 pub fn misses_per_second(rates: &Rates, places: &[(u64, u64)]) -> f64 {
     let mut lines: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
     for (item, &(offset, bytes)) in places.iter().enumerate() {

@@ -2,8 +2,8 @@
 
 use record::Interval;
 
-/// A gain whose interval reaches further than this from 1 tells nothing: neither that there is a difference nor that there is
-/// none worth the name.
+/// A gain whose interval reaches further than this from 1 tells nothing: neither that there is a difference nor that
+/// there is none worth the name.
 const TOO_WIDE: f64 = 0.5;
 
 /// What an interval says of a gain, that is of the time of a pass before over the time after: above 1 is faster.
@@ -19,8 +19,8 @@ pub enum Verdict {
     Unresolved,
 }
 
-/// Judges a gain. `noise` is what the present layout differs from itself by, as a ratio minus 1: a smaller effect was not
-/// seen. `None` of either is unresolved.
+/// Judges a gain. `noise` is what the present layout differs from itself by, as a ratio minus 1: a smaller effect was
+/// not seen. `None` of either is unresolved.
 pub fn verdict(gain: Option<Interval>, noise: Option<f64>) -> Verdict {
     let (Some(gain), Some(noise)) = (gain, noise) else { return Verdict::Unresolved };
     let bound = gain.high.max(1.0 / gain.low) - 1.0;

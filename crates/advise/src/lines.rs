@@ -4,8 +4,8 @@ use crate::cost::lines_of;
 use plan::Usage;
 use std::collections::BTreeMap;
 
-/// Lines that a pass of a worker of the role touches, on average over its workers: one that is touched in one pass of four
-/// counts a quarter. `places` are offset and size of each item, `None` for one that is not placed.
+/// Lines that a pass of a worker of the role touches, on average over its workers: one that is touched in one pass of
+/// four counts a quarter. `places` are offset and size of each item, `None` for one that is not placed.
 pub fn lines_per_op(usage: &Usage, role: usize, places: &[Option<(u64, u64)>]) -> f64 {
     let mut touched: BTreeMap<(u32, u64), f64> = BTreeMap::new();
     let mut workers: Vec<u32> = Vec::new();

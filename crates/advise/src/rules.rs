@@ -6,8 +6,8 @@ use crate::units::{Unit, excess, is_cold, row_of};
 use plan::{CACHE_LINE_BYTES, LINE_PAIR_BYTES};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Most units among which pairs are weighed: the effort grows with their cube, and a struct with more fields than this is
-/// placed by the other rules.
+/// Most units among which pairs are weighed: the effort grows with their cube, and a struct with more fields than this
+/// is placed by the other rules.
 const MOST_WEIGHED: usize = 96;
 
 /// A rule's outcome.
@@ -107,7 +107,8 @@ fn by<K: Ord>(ground: &Ground<'_>, key: impl Fn(usize) -> K) -> Vec<Vec<usize>> 
     groups
 }
 
-/// Cold units in the room that groups leave at the end of their last line, the largest first; what finds none stays behind.
+/// Cold units in the room that groups leave at the end of their last line, the largest first; what finds none stays
+/// behind.
 fn filled(ground: &Ground<'_>, groups: &[Vec<usize>], gap: u64) -> Vec<Vec<usize>> {
     let Ground { units, rates, .. } = *ground;
     let fills = |&unit: &usize| units[unit].rows == 1 && !units[unit].lock && is_cold(&units[unit], rates);
@@ -181,8 +182,8 @@ fn best_pair(
     best.map(|(_, pair)| pair)
 }
 
-/// Bytes of a row of both; `None` where they do not fit a line, or have different rows. With the largest alignment first
-/// nothing is lost between units whose sizes are multiples of their alignments.
+/// Bytes of a row of both; `None` where they do not fit a line, or have different rows. With the largest alignment
+/// first nothing is lost between units whose sizes are multiples of their alignments.
 fn bytes_together(units: &[Unit], one: &[usize], other: &[usize]) -> Option<u64> {
     let rows = units[one[0]].rows;
     let bytes = one.iter().chain(other).map(|&unit| units[unit].bytes).sum();
@@ -195,8 +196,8 @@ fn join(groups: &mut Vec<Vec<usize>>, (one, other): (usize, usize)) {
     groups[one].sort_unstable();
 }
 
-/// Units in declaration order, each at its alignment, or at the next line's start where it would disturb what lies on the
-/// line that it would come to.
+/// Units in declaration order, each at its alignment, or at the next line's start where it would disturb what lies on
+/// the line that it would come to.
 fn in_order(ground: &Ground<'_>) -> Offsets {
     let Ground { units, rates, items, .. } = *ground;
     let mut offsets = vec![None; items];
@@ -224,7 +225,8 @@ fn in_order(ground: &Ground<'_>) -> Offsets {
     offsets
 }
 
-/// Gives the rows of a unit one distance, the first one's place unchanged if that is a line's start; gives where they end.
+/// Gives the rows of a unit one distance, the first one's place unchanged if that is a line's start; gives where they
+/// end.
 fn evenly(unit: &Unit, offsets: &mut Offsets, on_line: &mut BTreeMap<u64, Vec<usize>>) -> u64 {
     let rows: BTreeSet<usize> = (unit.first..unit.first + unit.items).collect();
     on_line.values_mut().for_each(|items| items.retain(|item| !rows.contains(item)));
@@ -238,8 +240,8 @@ fn evenly(unit: &Unit, offsets: &mut Offsets, on_line: &mut BTreeMap<u64, Vec<us
     first + (unit.rows as u64 - 1) * stride + unit.bytes
 }
 
-/// Each lock with what it guards on the line of its first bytes, which its takers touch anyway; everything else grouped.
-/// `None` where no lock guards a field.
+/// Each lock with what it guards on the line of its first bytes, which its takers touch anyway; everything else
+/// grouped. `None` where no lock guards a field.
 fn lock_with_data(ground: &Ground<'_>) -> Option<Offsets> {
     let Ground { units, items, guarded, .. } = *ground;
     if guarded.is_empty() {

@@ -1,5 +1,5 @@
-//! What is placed as a whole: a value, a lock, an array that must stay one, or an array with an element for each worker, whose
-//! elements may lie apart but evenly, since code reaches them by index.
+//! What is placed as a whole: a value, a lock, an array that must stay one, or an array with an element for each
+//! worker, whose elements may lie apart but evenly, since code reaches them by index.
 
 use crate::cost::{NEGLIGIBLE, Rates};
 use plan::Usage;
@@ -11,7 +11,8 @@ pub(crate) struct Unit {
     pub(crate) first: usize,
     /// How many items it has.
     pub(crate) items: usize,
-    /// Rows of which it has one each: 1 but for an array whose elements disturb each other, which has one for each element.
+    /// Rows of which it has one each: 1 but for an array whose elements disturb each other, which has one for each
+    /// element.
     pub(crate) rows: usize,
     /// Bytes of a row.
     pub(crate) bytes: u64,

@@ -3,8 +3,8 @@
 use crate::candidate::Candidate;
 use std::fmt::Write;
 
-/// The `[[variant]]` that runs this candidate, as TOML behind what the scenario has. It is called `advised-NAME`: the scenario
-/// may have a variant of the candidate's own name.
+/// The `[[variant]]` that runs this candidate, as TOML behind what the scenario has. It is called `advised-NAME`: the
+/// scenario may have a variant of the candidate's own name.
 pub fn toml(candidate: &Candidate) -> String {
     let mut text = format!("[[variant]]\nname      = \"advised-{}\"\nplacement = {{ offsets = {{ ", candidate.name);
     let offsets: Vec<String> =

@@ -1,12 +1,12 @@
 //! The third gate of a grading: how much of what a reference gains a student's file recovers, on the host at hand.
 //!
-//! Nothing is held against an absolute time. The starter and the reference say what there is to gain here, the starter run a
-//! second time says what this machine makes of no change at all, and the share recovered is what counts, by the end of its
-//! interval that is the worse for whoever claims something: its lower end to pass, its upper end to fail.
+//! Nothing is held against an absolute time. The starter and the reference say what there is to gain here, the starter
+//! run a second time says what this machine makes of no change at all, and the share recovered is what counts, by the
+//! end of its interval that is the worse for whoever claims something: its lower end to pass, its upper end to fail.
 
 use crate::figures::Series;
 use crate::view::View;
-use crate::{expect, interval, regime, summary, words};
+use crate::{interval, regime, summary, term, words};
 use plan::expect::{Metric, Term};
 use plan::{ArmKind, Bound, Plan, Topology};
 use record::{CountedEvent, Effect, GateCheck, GateState, Interval, Observation};
@@ -39,7 +39,7 @@ pub fn effect(
     let arms = summary::arms(&view);
     let figure = |arm: &str| {
         let (metric, of) = (question.metric.clone(), question.of.map(str::to_owned));
-        expect::figure(&view, &arms, &Term { metric, arm: arm.to_owned(), of })
+        term::figure(&view, &arms, &Term { metric, arm: arm.to_owned(), of })
     };
     let [starter, yours, reference] = question.arms.map(figure);
     let control = bound.arms.iter().find(|arm| arm.arm.kind == ArmKind::Control).and_then(|arm| figure(&arm.arm.name));
@@ -74,8 +74,8 @@ fn blocks(starter: &Series, yours: &Series, reference: &Series) -> Vec<(f64, f64
     all.collect()
 }
 
-/// What the figures say: whether this machine tells starter and reference apart, whether it tells the starter from itself,
-/// and whether enough is recovered. The first two ask the host, the third the student.
+/// What the figures say: whether this machine tells starter and reference apart, whether it tells the starter from
+/// itself, and whether enough is recovered. The first two ask the host, the third the student.
 pub fn judge_effect(effect: &Effect) -> Vec<GateCheck> {
     let check = |what: &str, (state, why): (GateState, String)| GateCheck { what: what.to_owned(), state, why };
     vec![

@@ -4,10 +4,8 @@ use crate::stats::median_of;
 use plan::TickRate;
 use record::Trace;
 
-/// Unexplained time between two clock reads beyond which (plus [`READ_DISTANCES`]) a worker was off its CPU. TickRate
-/// reads are about 20 µs apart and an interrupt takes a few µs; lower would mask interrupts, higher would let
-/// evictions pass as slow slices.
-const EVICTION_NS: f64 = 50_000.0;
+/// [`record::EVICTION_NS`].
+const EVICTION_NS: f64 = record::EVICTION_NS as f64;
 
 /// How many of the worker's own median read distances an eviction must exceed beside [`EVICTION_NS`]: a loop whose
 /// passes are long reads the clock seldom, and that alone is no eviction.
@@ -56,9 +54,9 @@ fn evictions_of(trace: &Trace, clock: TickRate) -> Vec<(u64, u64)> {
     gaps.chain(queued).chain(edges(trace, clock)).collect()
 }
 
-/// The begin and the end of the working window where the worker read no clock for longer than allowed: it logs no gap that
-/// begins before the window. A pass that sleeps or waits may well straddle the edge, so of a worker that blocked three
-/// median slices more are allowed (a slice is never shorter than a pass).
+/// The begin and the end of the working window where the worker read no clock for longer than allowed: it logs no gap
+/// that begins before the window. A pass that sleeps or waits may well straddle the edge, so of a worker that blocked
+/// three median slices more are allowed (a slice is never shorter than a pass).
 pub(crate) fn edges(trace: &Trace, clock: TickRate) -> Vec<(u64, u64)> {
     let Some(first) = trace.slices.first() else { return Vec::new() };
     let last_read = first.start_ticks + trace.span_ticks;

@@ -15,15 +15,14 @@
 //! Below six blocks no rank reaches 95 % and the range is taken: before the stretch its level is 93.75 % with five
 //! blocks, 87.5 % with four, 75 % with three. Below three there is no interval.
 //!
-//! Two runs have no block in common. Their ratio ([`independent`]) is made in the same way of what each has: the bootstrap
-//! draws the blocks of each by themselves, and the sign-test intervals of both medians are drawn together on the logarithmic
-//! scale, distance by distance in squares, as those of independent estimates are.
+//! Two runs have no block in common. Their ratio ([`independent`]) is made in the same way of what each has: the
+//! bootstrap draws the blocks of each by themselves, and the sign-test intervals of both medians are drawn together on
+//! the logarithmic scale, distance by distance in squares, as those of independent estimates are.
 //!
 //! # References
 //! G. Y. Zou, A. Donner, *Construction of confidence limits about effect measures: a general approach*, Statistics in
-//! Medicine 27, 2008 (drawing two intervals together);
-//! B. Efron, R. Tibshirani, *An Introduction to the Bootstrap*, ch. 13; W. J. Conover, *Practical Nonparametric
-//! Statistics*, 3.2 (confidence interval for a quantile).
+//! Medicine 27, 2008 (drawing two intervals together); B. Efron, R. Tibshirani, *An Introduction to the Bootstrap*, ch.
+//! 13; W. J. Conover, *Practical Nonparametric Statistics*, 3.2 (confidence interval for a quantile).
 
 use crate::FEWEST_BLOCKS;
 use crate::stats::{median, median_of};
@@ -33,22 +32,22 @@ use rand::rngs::SmallRng;
 use record::Interval;
 
 /// Level of every interval.
-pub const LEVEL: f64 = 0.95;
+pub(crate) const LEVEL: f64 = 0.95;
 
 /// The method in a phrase, for `method.interval`.
-pub const METHOD: &str = "outer hull of a block bootstrap of the ratio of medians (2000 resamples) and the sign-test \
+pub(crate) const METHOD: &str = "outer hull of a block bootstrap of the ratio of medians (2000 resamples) and the sign-test \
                           interval of the median block ratio, stretched by 1.5 for blocks that are not independent";
 
-/// By how much the hull is stretched: what 2.25 times fewer independent blocks would do. Chosen by measuring: over sixty
-/// runs in three series the plain hull held a contended arm's pooled ratio in 14, 19 and 17 of 20, this one in 17, 19
-/// and 18 (docs/coverage.md).
+/// By how much the hull is stretched: what 2.25 times fewer independent blocks would do. Chosen by measuring: over
+/// sixty runs in three series the plain hull held a contended arm's pooled ratio in 14, 19 and 17 of 20, this one in
+/// 17, 19 and 18 (docs/coverage.md).
 const STRETCH: f64 = 1.5;
 
 /// Resamples of the bootstrap: its 2.5 % tails then rest on 50 of them. Fewer make the ends jitter by seed.
 const RESAMPLES: usize = 2000;
 
 /// A generator for one figure: the run's seed and the figure's name, so that one more arm moves no other interval.
-pub fn dice(seed: u64, figure: &str) -> SmallRng {
+pub(crate) fn dice(seed: u64, figure: &str) -> SmallRng {
     // FNV-1a: fixed for all time, which the standard library's hasher is not.
     let name = figure.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3));
     SmallRng::seed_from_u64(seed ^ name)
@@ -57,7 +56,7 @@ pub fn dice(seed: u64, figure: &str) -> SmallRng {
 /// The ratio of the medians of two figures paired by block (`left / right`), and its 95 % interval.
 ///
 /// `None` below three pairs, or where a value is not a positive number: then there is no ratio to speak of.
-pub fn ratio(pairs: &[(f64, f64)], rng: &mut impl Rng) -> Option<Interval> {
+pub(crate) fn ratio(pairs: &[(f64, f64)], rng: &mut impl Rng) -> Option<Interval> {
     let positive = |v: f64| v.is_finite() && v > 0.0;
     if pairs.len() < FEWEST_BLOCKS || !pairs.iter().all(|&(l, r)| positive(l) && positive(r)) {
         return None;
@@ -76,11 +75,11 @@ pub fn ratio(pairs: &[(f64, f64)], rng: &mut impl Rng) -> Option<Interval> {
     Some(stretched(hull(estimate, bootstrap, (logs.0.exp(), logs.1.exp()))))
 }
 
-/// The ratio of the medians of one figure in two runs (`left / right`), whose blocks have nothing to do with each other,
-/// and its 95 % interval. What the machine did between the runs is not in it.
+/// The ratio of the medians of one figure in two runs (`left / right`), whose blocks have nothing to do with each
+/// other, and its 95 % interval. What the machine did between the runs is not in it.
 ///
 /// `None` with fewer than three values on a side, or where one is not a positive number.
-pub fn independent(left: &[f64], right: &[f64], rng: &mut impl Rng) -> Option<Interval> {
+pub(crate) fn independent(left: &[f64], right: &[f64], rng: &mut impl Rng) -> Option<Interval> {
     let usable = |values: &[f64]| values.len() >= FEWEST_BLOCKS && values.iter().all(|v| v.is_finite() && *v > 0.0);
     if !usable(left) || !usable(right) {
         return None;
@@ -114,12 +113,13 @@ fn stretched(hull: Interval) -> Interval {
     Interval { low: end(hull.low), high: end(hull.high), ..hull }
 }
 
-/// The share that `b` goes of the way from `a` to `c`, `(a − b) / (a − c)`, of three figures by block, and its 95 % interval:
-/// 0 where `b` is as `a`, 1 where it is as `c`. Made as [`ratio`] is, but stretched on the plain scale, since a share may be
-/// below 0.
+/// The share that `b` goes of the way from `a` to `c`, `(a − b) / (a − c)`, of three figures by block, and its 95 %
+/// interval: 0 where `b` is as `a`, 1 where it is as `c`. Made as [`ratio`] is, but stretched on the plain scale, since
+/// a share may be below 0.
 ///
-/// `None` below three blocks, where a value is no number, or where `a` and `c` are too alike to divide by their difference.
-pub fn share(blocks: &[(f64, f64, f64)], rng: &mut impl Rng) -> Option<Interval> {
+/// `None` below three blocks, where a value is no number, or where `a` and `c` are too alike to divide by their
+/// difference.
+pub(crate) fn share(blocks: &[(f64, f64, f64)], rng: &mut impl Rng) -> Option<Interval> {
     let is_finite = |&(a, b, c): &(f64, f64, f64)| a.is_finite() && b.is_finite() && c.is_finite();
     if blocks.len() < FEWEST_BLOCKS || !blocks.iter().all(is_finite) {
         return None;
@@ -145,7 +145,7 @@ pub fn share(blocks: &[(f64, f64, f64)], rng: &mut impl Rng) -> Option<Interval>
 
 /// The median of one figure's values by block, and its 95 % interval. `None` below three values, or where one is no
 /// number.
-pub fn single(values: &[f64], rng: &mut impl Rng) -> Option<Interval> {
+pub(crate) fn single(values: &[f64], rng: &mut impl Rng) -> Option<Interval> {
     if values.len() < FEWEST_BLOCKS || !values.iter().all(|v| v.is_finite()) {
         return None;
     }

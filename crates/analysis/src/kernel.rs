@@ -25,8 +25,8 @@ impl<'a> Calls<'a> {
         Calls { of: traces.iter().filter_map(calls).collect() }
     }
 
-    /// The call that an event of `worker` falls into: another's where another CPU asked for it, else the worker's own. Of
-    /// several calls at once the one that began last.
+    /// The call that an event of `worker` falls into: another's where another CPU asked for it, else the worker's own.
+    /// Of several calls at once the one that began last.
     pub(crate) fn cause(&self, worker: u32, event: &KernelEvent) -> Option<(CallAt, &'a MemoryCall)> {
         let by_another = is_asked(event.kind);
         let inside = |(whose, calls): &(u32, &'a [MemoryCall])| {

@@ -14,29 +14,34 @@ mod effect;
 mod evictions;
 mod expect;
 mod figures;
-pub mod interval;
+mod interval;
+mod kept;
 mod kernel;
+mod lock_times;
 mod locks;
 mod mask;
 mod memory;
 mod predict;
 mod regime;
 mod stats;
+mod stuck;
 mod summary;
+mod term;
 #[cfg(test)]
 mod testkit;
 mod times;
-mod versus;
 mod view;
 mod warnings;
 mod words;
 
 pub use diagnose::KINDS;
 pub use effect::{EffectQuestion, effect, judge_effect};
-pub use mask::{LockSpan, LockTime, Stuck, each_lock_time, observe, stuck, watching_share};
+pub use kept::{Kept, Who};
+pub use lock_times::{LockSpan, LockTime, each_lock_time};
+pub use mask::{observe, watching_share};
 pub use memory::{Moment, MomentKind, moments};
+pub use stuck::{Stuck, stuck};
 pub use times::{DIGITS, Distribution, distributions, percentiles};
-pub use versus::{Kept, Who};
 
 use plan::{Bound, Plan, Topology};
 use record::{
@@ -51,8 +56,8 @@ use view::View;
 /// would rest on chance.
 pub const FEWEST_BLOCKS: usize = 3;
 
-/// Nominal length of a slice, µs: see "Measuring protocol" in the design.
-pub const SLICE_US: f64 = 500.0;
+/// Nominal length of a slice, µs.
+pub(crate) const SLICE_US: f64 = record::SLICE_NS as f64 / 1e3;
 
 /// Everything that follows from a run's observations.
 #[derive(Clone, Debug, PartialEq)]

@@ -77,8 +77,8 @@ fn sleeps_itself(kind: LockKind) -> bool {
     !kind.spins() && !kind.is_tried_first()
 }
 
-/// A worker's acquisitions in the time that counts: of one that was off its CPU for half of the window the others got twice
-/// as many, which says nothing of the lock. Acquisitions go with the passes in which they were made.
+/// A worker's acquisitions in the time that counts: of one that was off its CPU for half of the window the others got
+/// twice as many, which says nothing of the lock. Acquisitions go with the passes in which they were made.
 pub(crate) fn kept_acquisitions(observation: &Observation, lock: &LockObservation) -> f64 {
     match observation.passes {
         0 => 0.0,

@@ -6,61 +6,28 @@ use crate::memory;
 use crate::stats::median_of;
 use crate::times;
 use plan::{Program, TickRate, WorkerProgram};
-use record::{LatencyTrace, LockObservation, LockTrace, Observation, Slice, TickCount, Trace, Wait, WaitCount};
+use record::{LatencyTrace, LockObservation, LockTrace, NsCount, Observation, Slice, TickCount, TickSpan, Trace};
 
 /// Kept share of the window below which a repetition says too little to count.
 const LEAST_KEPT: f64 = 0.10;
-
-/// A repetition without a pass is excused where evictions took more than this part of the window: on a busy machine two
-/// that hand over to each other may hardly ever run at once.
-const EXCUSE: u64 = 10;
 
 /// Factor by which a fixed loop's time may change during a repetition before the core's speed has changed: a busy
 /// sibling thread changes it by about 2, a clock step by up to 1.3.
 const CORE_SPEED_CHANGE: f64 = 1.4;
 
-/// A worker that completed no pass in a window.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stuck {
-    /// Its index.
-    pub worker: u32,
-    /// Its role's name.
-    pub role: String,
-    /// The step in which it stood when the window closed, as written; `None` where the worker could not say.
-    pub step: Option<String>,
-}
-
-/// The workers of a repetition that completed no pass although they were running: an error of the scenario, for the
-/// coordinator to name. There are none where some worker was off its CPU for over a
-/// tenth of the window.
-pub fn stuck(program: &Program, traces: &[Trace], clock: TickRate) -> Vec<Stuck> {
-    // Whoever was off its CPU may be the one that the others waited for.
-    if traces.iter().any(|trace| evicted_enough_to_excuse(program, trace, clock)) {
-        return Vec::new();
-    }
-    let passless = traces.iter().filter(|t| t.passes == 0);
-    passless
-        .map(|trace| {
-            let worker = worker_program(program, trace.worker);
-            let step = |w: &WorkerProgram| w.steps.get(trace.stuck_in_step? as usize).cloned();
-            Stuck { worker: trace.worker, role: role_name(worker), step: worker.and_then(step) }
-        })
-        .collect()
-}
-
 /// Judges one repetition: masks what was not co-running, and says why the repetition does not count, if it does not.
 ///
-/// A gap between two clock reads is an eviction where its unexplained part is over 50 µs + 3 × the worker's median
-/// read distance; so is a blocking stretch after which the run queue had kept the worker for over 50 µs, and the edge
-/// of the window where a worker had not yet, or no longer, read the clock. Slices of *all* workers
-/// that overlap an eviction of *any* are masked. Where workers share a CPU nothing is masked, waits and holds neither: the figure is the whole
+/// A gap between two clock reads is an eviction where its unexplained part is over 50 µs + 3 × the worker's median read
+/// distance; so is a blocking stretch after which the run queue had kept the worker for over 50 µs, and the edge of the
+/// window where a worker had not yet, or no longer, read the clock. Slices of *all* workers that overlap an eviction of
+/// *any* are masked. Where workers share a CPU nothing is masked, waits and holds neither: the figure is the whole
 /// window's, and [`Observation::lost_ns`] the time some worker was off its CPU.
 ///
-/// Where roles begin at different times, all of this is of what lies behind the last one's begin: before it not everyone
-/// was running.
+/// Where roles begin at different times, all of this is of what lies behind the last one's begin: before it not
+/// everyone was running.
 ///
 /// One observation a trace, in the order of `traces`. [`Observation::regime`] is left open: it depends on the others.
-/// A repetition with a worker that was [`stuck`] is an error, which the caller names instead.
+/// A repetition with a worker that was [`stuck`](crate::stuck) is an error, which the caller names instead.
 pub fn observe(arm: &str, block: u32, program: &Program, traces: &[Trace], clock: TickRate) -> Vec<Observation> {
     let evictions = Evictions::of(traces, clock);
     let masking = Masking::of(program, traces, &evictions, clock);
@@ -68,7 +35,7 @@ pub fn observe(arm: &str, block: u32, program: &Program, traces: &[Trace], clock
     let probes = Probes::of(traces, clock);
     let calls = Calls::of(traces);
     let one = |trace: &Trace| {
-        let worker = worker_program(program, trace.worker);
+        let worker = program.worker(trace.worker);
         let share = masking.share(trace);
         Observation {
             arm: arm.to_owned(),
@@ -142,7 +109,7 @@ struct Share {
 }
 
 /// What the judgement of a repetition's workers rests on.
-struct Masking<'a> {
+pub(crate) struct Masking<'a> {
     program: &'a Program,
     evictions: &'a Evictions,
     clock: TickRate,
@@ -151,7 +118,7 @@ struct Masking<'a> {
 }
 
 impl<'a> Masking<'a> {
-    fn of(program: &'a Program, traces: &[Trace], evictions: &'a Evictions, clock: TickRate) -> Masking<'a> {
+    pub(crate) fn of(program: &'a Program, traces: &[Trace], evictions: &'a Evictions, clock: TickRate) -> Masking<'a> {
         let together_ticks = traces.iter().map(|t| t.work_ticks).max().unwrap_or(0);
         Masking { program, evictions, clock, together_ticks }
     }
@@ -209,20 +176,20 @@ impl<'a> Masking<'a> {
         }
     }
 
-    /// Whether a wait or a hold overlaps no eviction, and began when all roles had. Where workers share a CPU some worker
-    /// is always off it: there evictions leave none out.
-    fn counts(&self, time: &Wait) -> bool {
+    /// Whether a wait or a hold overlaps no eviction, and began when all roles had. Where workers share a CPU some
+    /// worker is always off it: there evictions leave none out.
+    pub(crate) fn counts(&self, time: &TickSpan) -> bool {
         let evicted =
             || !self.program.shares_cpu && self.evictions.overlap(time.start_ticks, time.start_ticks + time.ticks);
         self.together(time.start_ticks) && !evicted()
     }
 
     /// Its length, to the nanosecond.
-    fn ns(&self, time: &Wait) -> u64 {
+    pub(crate) fn ns(&self, time: &TickSpan) -> u64 {
         self.clock.ns(time.ticks).round() as u64
     }
 
-    fn lock_name(&self, trace: &LockTrace) -> String {
+    pub(crate) fn lock_name(&self, trace: &LockTrace) -> String {
         let placed = self.program.locks.get(trace.lock as usize);
         placed.map_or_else(|| format!("lock {}", trace.lock), |lock| lock.name.clone())
     }
@@ -256,20 +223,9 @@ fn length(slice: &Slice) -> u64 {
     slice.end_ticks.saturating_sub(slice.start_ticks)
 }
 
-fn evicted_enough_to_excuse(program: &Program, trace: &Trace, clock: TickRate) -> bool {
-    let window = trace.working_ticks();
-    // A worker that cannot block reads the clock all the time that it runs.
-    let silent = || {
-        let can_block = worker_program(program, trace.worker).is_none_or(WorkerProgram::can_block);
-        !can_block && trace.stuck_in_step.is_none() && trace.span_ticks < window / 2
-    };
-    Evictions::of(std::slice::from_ref(trace), clock).inside(trace.work_ticks, trace.close_ticks) > window / EXCUSE
-        || silent()
-}
-
 fn lock(trace: &LockTrace, masking: &Masking<'_>) -> LockObservation {
-    let counts = |wait: &&Wait| masking.counts(wait);
-    let ns = |wait: &Wait| masking.ns(wait);
+    let counts = |wait: &&TickSpan| masking.counts(wait);
+    let ns = |wait: &TickSpan| masking.ns(wait);
     LockObservation {
         lock: masking.lock_name(trace),
         acquisitions: trace.acquisitions,
@@ -290,83 +246,13 @@ fn lock(trace: &LockTrace, masking: &Masking<'_>) -> LockObservation {
     }
 }
 
-/// What a [`LockTime`] is the length of.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum LockSpan {
-    /// A contended wait: from the failed first attempt until the lock was owned.
-    Wait,
-    /// A sampled hold: from owning to releasing.
-    Hold,
-}
-
-/// One contended wait, or one sampled hold, as its worker logged it, and whether the mask keeps it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct LockTime<'a> {
-    /// The worker's index.
-    pub worker: u32,
-    /// Its role's name.
-    pub role: &'a str,
-    /// The lock's name.
-    pub lock: &'a str,
-    /// Of what.
-    pub span: LockSpan,
-    /// When it began, nanoseconds after the repetition's window opened.
-    pub start_ns: f64,
-    /// How long it took, ticks of the TSC: what the worker logged.
-    pub ticks: u64,
-    /// The same in nanoseconds, rounded: what the distributions count.
-    pub ns: u64,
-    /// Left out of `wait_ns` and `hold_ns`: it overlaps an eviction, or began before all roles had.
-    pub masked: bool,
-}
-
-/// Gives every contended wait and every sampled hold of one repetition to `each`: worker by worker, lock by lock, the
-/// waits in order and then the holds. [`observe`] counts the same ones.
-///
-/// # Errors
-/// The first that `each` gives, which ends it.
-pub fn each_lock_time<E>(
-    program: &Program,
-    traces: &[Trace],
-    clock: TickRate,
-    mut each: impl FnMut(LockTime<'_>) -> Result<(), E>,
-) -> Result<(), E> {
-    let evictions = Evictions::of(traces, clock);
-    let masking = Masking::of(program, traces, &evictions, clock);
-    for trace in traces {
-        let role = role_name(worker_program(program, trace.worker));
-        for of_lock in &trace.locks {
-            let lock = masking.lock_name(of_lock);
-            let spans = [(LockSpan::Wait, &of_lock.waits), (LockSpan::Hold, &of_lock.holds)];
-            for (span, time) in spans.into_iter().flat_map(|(span, times)| times.iter().map(move |time| (span, time))) {
-                let after_opening = time.start_ticks as f64 - trace.open_ticks as f64;
-                each(LockTime {
-                    worker: trace.worker,
-                    role: &role,
-                    lock: &lock,
-                    span,
-                    start_ns: after_opening / clock.ticks_per_ns,
-                    ticks: time.ticks,
-                    ns: masking.ns(time),
-                    masked: !masking.counts(time),
-                })?;
-            }
-        }
-    }
-    Ok(())
-}
-
 /// A worker's latencies in nanoseconds. Never masked: a stall is what they are for.
-fn latencies(trace: &Trace, clock: TickRate, of: fn(&LatencyTrace) -> &Vec<TickCount>) -> Vec<WaitCount> {
-    let counted = |c: &TickCount| WaitCount { ns: clock.ns(c.ticks).round() as u64, count: c.count };
+fn latencies(trace: &Trace, clock: TickRate, of: fn(&LatencyTrace) -> &Vec<TickCount>) -> Vec<NsCount> {
+    let counted = |c: &TickCount| NsCount { ns: clock.ns(c.ticks).round() as u64, count: c.count };
     times::counts(trace.latency.iter().flat_map(of).map(counted))
 }
 
-fn worker_program(program: &Program, index: u32) -> Option<&WorkerProgram> {
-    program.workers.iter().find(|w| w.index.0 == index)
-}
-
-fn role_name(worker: Option<&WorkerProgram>) -> String {
+pub(crate) fn role_name(worker: Option<&WorkerProgram>) -> String {
     worker.map(|w| w.role_name.clone()).unwrap_or_default()
 }
 
@@ -526,7 +412,7 @@ mod tests {
             lock: 0,
             acquisitions: 100,
             contended: 2,
-            waits: waits.iter().map(|&(at, ticks)| Wait { start_ticks: open + at, ticks }).collect(),
+            waits: waits.iter().map(|&(at, ticks)| TickSpan { start_ticks: open + at, ticks }).collect(),
             waits_lost: 0,
             handoffs: 1,
             longest_run: 9,
@@ -614,15 +500,6 @@ mod tests {
     }
 
     #[test]
-    fn a_stuck_worker_is_named_with_its_role_and_step() {
-        let mut trace = steady_trace(1, 23.0, CLOCK);
-        (trace.passes, trace.slices, trace.stuck_in_step) = (0, Vec::new(), Some(0));
-        let named = stuck(&counters_program(8), &[steady_trace(0, 23.0, CLOCK), trace], CLOCK);
-        let expected = Stuck { worker: 1, role: "counter".to_owned(), step: Some("add hits[me]".to_owned()) };
-        assert_eq!(named, [expected]);
-    }
-
-    #[test]
     fn the_slowest_pair_and_the_slowest_core_speak_for_the_repetition() {
         let (mut a, mut b) = (steady_trace(0, 23.0, CLOCK), steady_trace(1, 23.0, CLOCK));
         (a.transfer_before_ticks, b.transfer_before_ticks) = (Some(100.0), Some(120.0));
@@ -642,7 +519,7 @@ mod tests {
             lock: 0,
             acquisitions: 100,
             contended: 5,
-            waits: waits.iter().map(|&(at, ticks)| Wait { start_ticks: open + at, ticks }).collect(),
+            waits: waits.iter().map(|&(at, ticks)| TickSpan { start_ticks: open + at, ticks }).collect(),
             waits_lost: 1,
             handoffs: 7,
             longest_run: 9,
@@ -665,7 +542,7 @@ mod tests {
         traces[0].locks.push(LockTrace {
             acquisitions: 200,
             shared: 150,
-            holds: held.iter().map(|&(at, ticks)| Wait { start_ticks: open + at, ticks }).collect(),
+            holds: held.iter().map(|&(at, ticks)| TickSpan { start_ticks: open + at, ticks }).collect(),
             spins: 11,
             futex_waits: 12,
             retries: 13,

@@ -5,8 +5,8 @@ use crate::times;
 use crate::view::View;
 use plan::{Program, TickRate, WorkerProgram};
 use record::{
-    BatchBucket, BatchTimes, KernelEventKind, MemoryCall, MemoryObservation, MemoryTrace, Stall, TickCount, Timeline,
-    TimelineBucket, TimelineSpan, Trace, WaitCount, WorkerTimeline,
+    BatchBucket, BatchTimes, KernelEventKind, MemoryCall, MemoryObservation, MemoryTrace, NsCount, Stall, TickCount,
+    Timeline, TimelineBucket, TimelineSpan, Trace, WorkerTimeline,
 };
 
 /// A worker's memory steps in nanoseconds; `None` where its loop has none.
@@ -34,8 +34,8 @@ pub(crate) fn observe(worker: Option<&WorkerProgram>, trace: &Trace, clock: Tick
     })
 }
 
-fn counts(of: &[TickCount], clock: TickRate) -> Vec<WaitCount> {
-    times::counts(of.iter().map(|c| WaitCount { ns: clock.ns(c.ticks).round() as u64, count: c.count }))
+fn counts(of: &[TickCount], clock: TickRate) -> Vec<NsCount> {
+    times::counts(of.iter().map(|c| NsCount { ns: clock.ns(c.ticks).round() as u64, count: c.count }))
 }
 
 fn worker_timeline(
@@ -110,8 +110,8 @@ fn tenths(ns: f64) -> f64 {
     (ns * 10.0).round() / 10.0
 }
 
-/// Whether a region was punched all through before the window ended: then the rest of it saw nothing punched. Only one that
-/// some worker has populated and no step touches can be used up; in any other pages come back.
+/// Whether a region was punched all through before the window ended: then the rest of it saw nothing punched. Only one
+/// that some worker has populated and no step touches can be used up; in any other pages come back.
 pub(crate) fn region_used_up(program: &Program, traces: &[Trace]) -> bool {
     let populated = |region: u32| program.workers.iter().any(|worker| worker.populate.contains(&region));
     let brings_pages = |verb| matches!(verb, plan::MemoryVerb::Touch | plan::MemoryVerb::Reuse);
@@ -170,12 +170,12 @@ pub enum MomentKind {
     },
 }
 
-/// Everything that one repetition's memory steps left, and what the kernel did for them, in the order of its begin: a call,
-/// the interrupts and flushes that it sent, the batches that these stalled.
+/// Everything that one repetition's memory steps left, and what the kernel did for them, in the order of its begin: a
+/// call, the interrupts and flushes that it sent, the batches that these stalled.
 pub fn moments(program: &Program, traces: &[Trace], clock: TickRate) -> Vec<Moment> {
     let mut all: Vec<Moment> = Vec::new();
     let calls = Calls::of(traces);
-    let worker = |index: u32| program.workers.iter().find(|w| w.index.0 == index);
+    let worker = |index: u32| program.worker(index);
     for trace in traces {
         all.extend(kernel_moments(trace, &calls, worker, clock));
         let Some(memory) = &trace.memory else { continue };
@@ -283,7 +283,7 @@ mod tests {
         let (victim, culprit) = (seen[0].memory.as_ref().unwrap(), seen[1].memory.as_ref().unwrap());
         assert_eq!((victim.batches, victim.stalls, victim.stall_over_ns), (1_001, 1, Some(400.0)));
         assert_eq!((victim.expected_ns, victim.stalled_ns, victim.record_ns), (100, 9_900.0, 20.0));
-        assert_eq!(victim.uncorrected[0], WaitCount { ns: 100, count: 1_000 });
+        assert_eq!(victim.uncorrected[0], NsCount { ns: 100, count: 1_000 });
         let bucket = victim.timeline.buckets[0];
         assert_eq!((bucket.start_ns, bucket.min_ns, bucket.p99_ns, bucket.max_ns), (3e6, 99.0, 105.0, 10_000.0));
         assert_eq!((culprit.calls, culprit.calls_ns, culprit.log_lost), (1_502, 1_500.0 * 2_000.0, 2));

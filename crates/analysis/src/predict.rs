@@ -1,6 +1,6 @@
 //! Predictions beside what was seen: never judged, but told how far off they are.
 
-use crate::expect::{self, Missing};
+use crate::term::{self, Missing};
 use crate::view::View;
 use plan::expect::{Prediction, Quantity};
 use record::{ArmSummary, Interval};
@@ -27,17 +27,17 @@ fn outcome(view: &View, arms: &[ArmSummary], prediction: &Prediction) -> record:
 }
 
 fn seen(view: &View, arms: &[ArmSummary], of: &Quantity) -> Result<Interval, Missing> {
-    let left = expect::value(view, arms, &of.term)?;
+    let left = term::value(view, arms, &of.term)?;
     let Some(over) = &of.over else { return Ok(left.interval) };
-    let right = expect::value(view, arms, over)?;
-    if let Some((ratio, _)) = expect::paired(view, (&of.term, &left), (over, &right), &of.text) {
+    let right = term::value(view, arms, over)?;
+    if let Some((ratio, _)) = term::paired(view, (&of.term, &left), (over, &right), &of.text) {
         return Ok(ratio);
     }
     let no_ratio = || {
-        let (left, right) = (expect::name(&of.term), expect::name(over));
+        let (left, right) = (term::name(&of.term), term::name(over));
         Missing::NotApplicable(format!("{right} reaches down to 0, so {left} cannot be divided by it"))
     };
-    expect::quotient(left.interval, right.interval).ok_or_else(no_ratio)
+    term::quotient(left.interval, right.interval).ok_or_else(no_ratio)
 }
 
 /// How many times the one is the other, from 1 up.

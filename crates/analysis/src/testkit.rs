@@ -2,12 +2,12 @@
 
 use crate::{EffectQuestion, Findings, SLICE_US, analyse, effect};
 use plan::TickRate;
-use plan::step::{Action, Element, Step, Target};
 use plan::{
     AccessKind, Address, Arm, ArmKind, Bound, BoundArm, Case, Count, CountedBy, Cpu, CpuChoice, CpuId, Field, Layout,
     Lock, LockKind, Measure, Nanos, Op, OpKind, Placed, PlacedLock, Placement, Plan, Program, Repetitions, Role,
     Strategy, Topology, Width, WorkerIndex, WorkerProgram,
 };
+use plan::{Action, Element, Step, Target};
 use record::{CountedEvent, Effect, LockObservation, Observation, Slice, Trace};
 
 /// An 8-byte element by hand.

@@ -1,7 +1,7 @@
 //! Distributions of times: counted to three digits, and their percentiles.
 
 use hdrhistogram::Histogram;
-use record::{ArmSummary, LockObservation, MemoryObservation, Observation, Percentiles, WaitCount};
+use record::{ArmSummary, LockObservation, MemoryObservation, NsCount, Observation, Percentiles};
 use std::collections::BTreeMap;
 
 /// Digits that histograms of times keep.
@@ -16,11 +16,11 @@ pub struct Distribution {
     /// workers; `batch:ROLE` and `batch_corrected:ROLE` likewise. With `/worker:INDEX` behind it, of that one alone.
     pub what: String,
     /// Its times in nanoseconds, ascending, [`DIGITS`] digits.
-    pub times: Vec<WaitCount>,
+    pub times: Vec<NsCount>,
 }
 
-/// The distributions of every arm, in the arms' order; those that are empty are left out. Observations hold their times in
-/// memory only: of a run that was read from a file there are none.
+/// The distributions of every arm, in the arms' order; those that are empty are left out. Observations hold their times
+/// in memory only: of a run that was read from a file there are none.
 pub fn distributions<'a>(arms: &[ArmSummary], observations: &'a [Observation]) -> Vec<Distribution> {
     let mut found = Vec::new();
     for arm in arms {
@@ -29,7 +29,7 @@ pub fn distributions<'a>(arms: &[ArmSummary], observations: &'a [Observation]) -
         };
         let kept: Vec<&'a Observation> = observations.iter().filter(counts).collect();
         for lock in &arm.locks {
-            let of_lock = |times: fn(&LockObservation) -> &Vec<WaitCount>| {
+            let of_lock = |times: fn(&LockObservation) -> &Vec<NsCount>| {
                 let tally = |o: &&'a Observation| {
                     let own = o.locks.iter().filter(|l| l.lock == lock.lock);
                     (o.worker, own.flat_map(times).collect())
@@ -40,13 +40,13 @@ pub fn distributions<'a>(arms: &[ArmSummary], observations: &'a [Observation]) -
             found.extend(whole_and_parts(arm, format!("hold:{}", lock.lock), of_lock(|l| &l.holds)));
         }
         for role in &arm.roles {
-            let of_role = |times: fn(&Observation) -> &Vec<WaitCount>| {
+            let of_role = |times: fn(&Observation) -> &Vec<NsCount>| {
                 let own = kept.iter().copied().filter(|o| o.role == role.role);
                 own.map(|o| (o.worker, times(o).iter().collect())).collect()
             };
             found.extend(whole_and_parts(arm, format!("response:{}", role.role), of_role(|o| &o.response)));
             found.extend(whole_and_parts(arm, format!("service:{}", role.role), of_role(|o| &o.service)));
-            let of_batches = |times: fn(&MemoryObservation) -> &Vec<WaitCount>| {
+            let of_batches = |times: fn(&MemoryObservation) -> &Vec<NsCount>| {
                 let own = kept.iter().copied().filter(|o| o.role == role.role);
                 own.map(|o| (o.worker, o.memory.iter().flat_map(times).collect())).collect()
             };
@@ -58,8 +58,8 @@ pub fn distributions<'a>(arms: &[ArmSummary], observations: &'a [Observation]) -
 }
 
 /// The distribution of all workers' times, and each worker's own.
-fn whole_and_parts(arm: &ArmSummary, what: String, times: Vec<(u32, Vec<&WaitCount>)>) -> Vec<Distribution> {
-    let mut by_worker: BTreeMap<u32, Vec<&WaitCount>> = BTreeMap::new();
+fn whole_and_parts(arm: &ArmSummary, what: String, times: Vec<(u32, Vec<&NsCount>)>) -> Vec<Distribution> {
+    let mut by_worker: BTreeMap<u32, Vec<&NsCount>> = BTreeMap::new();
     for (worker, own) in times {
         by_worker.entry(worker).or_default().extend(own);
     }
@@ -69,15 +69,16 @@ fn whole_and_parts(arm: &ArmSummary, what: String, times: Vec<(u32, Vec<&WaitCou
     named.map(|(what, times)| Distribution { arm: arm.name.clone(), what, times }).collect()
 }
 
-/// Percentiles of times in nanoseconds, to three digits, each the time of the nearest rank from above; `None` of nothing.
-pub fn percentiles<'a>(times: impl IntoIterator<Item = &'a WaitCount>) -> Option<Percentiles> {
+/// Percentiles of times in nanoseconds, to three digits, each the time of the nearest rank from above; `None` of
+/// nothing.
+pub fn percentiles<'a>(times: impl IntoIterator<Item = &'a NsCount>) -> Option<Percentiles> {
     of(&histogram(times.into_iter().copied())?)
 }
 
-/// The same with HdrHistogram's correction for coordinated omission: a time longer than the interval at which times were
-/// due stands also for those that would have been taken meanwhile, each shorter by one interval.
+/// The same with HdrHistogram's correction for coordinated omission: a time longer than the interval at which times
+/// were due stands also for those that would have been taken meanwhile, each shorter by one interval.
 pub(crate) fn corrected_percentiles<'a>(
-    times: impl IntoIterator<Item = &'a WaitCount>,
+    times: impl IntoIterator<Item = &'a NsCount>,
     expected_interval_ns: u64,
 ) -> Option<Percentiles> {
     of(&histogram(times.into_iter().copied())?.clone_correct(expected_interval_ns))
@@ -113,28 +114,28 @@ fn of(histogram: &Histogram<u64>) -> Option<Percentiles> {
 }
 
 /// Times in nanoseconds as a histogram of three digits counts them, ascending.
-pub(crate) fn tally(times_ns: impl Iterator<Item = u64>) -> Vec<WaitCount> {
-    counts(times_ns.map(|ns| WaitCount { ns, count: 1 }))
+pub(crate) fn tally(times_ns: impl Iterator<Item = u64>) -> Vec<NsCount> {
+    counts(times_ns.map(|ns| NsCount { ns, count: 1 }))
 }
 
 /// Several tallies as one.
-pub(crate) fn merged<'a>(times: impl Iterator<Item = &'a WaitCount>) -> Vec<WaitCount> {
+pub(crate) fn merged<'a>(times: impl Iterator<Item = &'a NsCount>) -> Vec<NsCount> {
     counts(times.copied())
 }
 
-pub(crate) fn counts(times: impl Iterator<Item = WaitCount>) -> Vec<WaitCount> {
+pub(crate) fn counts(times: impl Iterator<Item = NsCount>) -> Vec<NsCount> {
     let Some(histogram) = histogram(times) else { return Vec::new() };
-    let bucket = |value: hdrhistogram::iterators::IterationValue<u64>| WaitCount {
+    let bucket = |value: hdrhistogram::iterators::IterationValue<u64>| NsCount {
         ns: value.value_iterated_to(),
         count: value.count_at_value(),
     };
     histogram.iter_recorded().map(bucket).collect()
 }
 
-fn histogram(times: impl Iterator<Item = WaitCount>) -> Option<Histogram<u64>> {
+fn histogram(times: impl Iterator<Item = NsCount>) -> Option<Histogram<u64>> {
     // Fails only for more than five digits.
     let mut histogram = Histogram::<u64>::new(DIGITS).ok()?;
-    for WaitCount { ns, count } in times {
+    for NsCount { ns, count } in times {
         // `record_n` grows the histogram as needed (`saturating_record` would cut at its present size); it fails only
         // for values that no histogram can hold.
         histogram.record_n(ns, count).ok()?;
@@ -143,7 +144,7 @@ fn histogram(times: impl Iterator<Item = WaitCount>) -> Option<Histogram<u64>> {
 }
 
 /// How many times there are.
-pub(crate) fn count(times: &[WaitCount]) -> u64 {
+pub(crate) fn count(times: &[NsCount]) -> u64 {
     times.iter().map(|t| t.count).sum()
 }
 

@@ -2,6 +2,7 @@
 
 use crate::figures::{Figure, Series, ns_per_op, pairs, slowest_ns_per_op};
 use crate::interval;
+use crate::kept::Kept;
 use crate::regime::Regimes;
 use plan::{ArmKind, Bound, BoundArm, Plan, Program, Role, Topology};
 use record::{CountedEvent, Events, Interval, Observation};
@@ -22,7 +23,7 @@ pub(crate) struct View<'a> {
     /// The smallest effect the run could have seen, as a ratio minus 1.
     pub(crate) resolution: Option<f64>,
     seed: u64,
-    kept: BTreeMap<&'a str, BTreeMap<u32, Vec<&'a Observation>>>,
+    kept: Kept<'a>,
     /// Ratios made so far, by name.
     ratios: RefCell<BTreeMap<String, Option<Interval>>>,
 }
@@ -37,13 +38,7 @@ impl<'a> View<'a> {
         regimes: &'a Regimes,
         seed: u64,
     ) -> View<'a> {
-        let mut kept: BTreeMap<&str, BTreeMap<u32, Vec<&Observation>>> = BTreeMap::new();
-        let counts = |o: &&Observation| {
-            o.spoiled.is_empty() && o.regime.is_some() && o.regime == regimes.by_arm.get(&o.arm).copied()
-        };
-        for observation in observations.iter().filter(counts) {
-            kept.entry(&observation.arm).or_default().entry(observation.block).or_default().push(observation);
-        }
+        let kept = Kept::of(observations, |arm| regimes.by_arm.get(arm).copied(), seed);
         let (control, resolution) = (None, None);
         let mut view = View {
             plan,
@@ -112,7 +107,7 @@ impl<'a> View<'a> {
 
     /// Kept repetitions of an arm, by block.
     pub(crate) fn kept(&self, arm: &str) -> impl Iterator<Item = (u32, &[&'a Observation])> {
-        self.kept.get(arm).into_iter().flatten().map(|(block, workers)| (*block, workers.as_slice()))
+        self.kept.repetitions(arm)
     }
 
     /// Kept observations of the workers of one role (all roles with `None`) of an arm.
@@ -123,10 +118,7 @@ impl<'a> View<'a> {
 
     /// A figure of one role by block.
     pub(crate) fn series(&self, arm: &str, role: &str, figure: impl Fn(&[&'a Observation]) -> Option<f64>) -> Series {
-        let of_role = |workers: &[&'a Observation]| -> Vec<&'a Observation> {
-            workers.iter().copied().filter(|o| o.role == role).collect()
-        };
-        self.kept(arm).filter_map(|(block, workers)| Some((block, figure(&of_role(workers))?))).collect()
+        self.kept.series(arm, role, figure)
     }
 
     /// The median of a series, and its interval; `name` names the figure for the generator of the resamples.

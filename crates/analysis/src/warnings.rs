@@ -1,5 +1,7 @@
 //! What the reader should know about a run's figures, each with what to do about it. The ids are stable.
 
+mod uncounted;
+
 use crate::counters;
 use crate::summary::lost_share;
 use crate::view::View;
@@ -15,9 +17,6 @@ const COARSE_RESOLUTION: f64 = 0.10;
 
 /// Share of CPU time that a hypervisor took, from which on figures that are not masked move visibly.
 const STOLEN_SHARE: f64 = 0.01;
-
-/// Counters that a warning names one by one; of more it says how many.
-const MOST_NAMED: usize = 4;
 
 /// Why a repetition is spoiled whose region was punched all through.
 const USED_UP: &str = "region_used_up";
@@ -35,11 +34,11 @@ pub(crate) fn warnings(view: &View, arms: &[ArmSummary]) -> Vec<Warning> {
         kernel_log_full(view),
         shares_cpu(arms),
     ];
-    single.into_iter().flatten().chain(uncounted_events(view)).chain(logs.into_iter().flatten()).collect()
+    single.into_iter().flatten().chain(uncounted::warnings(view)).chain(logs.into_iter().flatten()).collect()
 }
 
-fn warning(id: &str, text: String, advice: impl Into<String>) -> Option<Warning> {
-    Some(Warning { id: id.to_owned(), text, advice: advice.into() })
+fn warning(id: &str, text: String, advice: impl Into<String>) -> Warning {
+    Warning { id: id.to_owned(), text, advice: advice.into() }
 }
 
 fn lost_time(view: &View) -> Option<Warning> {
@@ -48,7 +47,7 @@ fn lost_time(view: &View) -> Option<Warning> {
     let text =
         format!("{} of the windows was lost: some worker was off its CPU, so that time does not count", percent(share));
     (share > LOST_SHARE)
-        .then(|| warning("lost_time", text, "stop what else runs on these CPUs, or choose others with `--cpus`"))?
+        .then(|| warning("lost_time", text, "stop what else runs on these CPUs, or choose others with `--cpus`"))
 }
 
 fn spoiled(view: &View) -> Option<Warning> {
@@ -71,7 +70,7 @@ fn spoiled(view: &View) -> Option<Warning> {
              others run on a quieter machine, or with more `--repetitions`; each is marked in `observations`"
         }
     };
-    (!spoiled.is_empty()).then(|| warning("spoiled", text, advice))?
+    (!spoiled.is_empty()).then(|| warning("spoiled", text, advice))
 }
 
 fn regimes_mixed(view: &View) -> Option<Warning> {
@@ -93,28 +92,28 @@ fn regimes_mixed(view: &View) -> Option<Warning> {
         headline.unwrap_or_default()
     );
     let advice = "compare within a regime only; `other_regimes` holds the rest; more `--repetitions` help the headline";
-    (regimes.len() > 1).then(|| warning("regimes_mixed", text, advice))?
+    (regimes.len() > 1).then(|| warning("regimes_mixed", text, advice))
 }
 
 fn core_speed(view: &View) -> Option<Warning> {
     let arms = &view.regimes.other_speed;
     let text = format!("{} ran on cores of another speed than the first variant, and on no others", list(arms));
     let advice = "a ratio between these arms holds the cores' difference too; give all arms the same `cpus`";
-    (!arms.is_empty()).then(|| warning("core_speed", text, advice))?
+    (!arms.is_empty()).then(|| warning("core_speed", text, advice))
 }
 
 fn unresolved(arms: &[ArmSummary]) -> Option<Warning> {
     let unresolved = arms.iter().filter(|a| a.state == ArmState::Unresolved);
     let each: Vec<String> = unresolved.map(|a| format!("`{}`: {}", a.name, a.why.as_deref().unwrap_or(""))).collect();
     let advice = "give it more blocks with `--repetitions`, longer windows with `--window`, or a quieter machine";
-    (!each.is_empty()).then(|| warning("unresolved", format!("no figure for {}", each.join("; ")), advice))?
+    (!each.is_empty()).then(|| warning("unresolved", format!("no figure for {}", each.join("; ")), advice))
 }
 
 fn resolution(view: &View) -> Option<Warning> {
     let coarse = view.resolution.filter(|r| *r > COARSE_RESOLUTION)?;
     let text =
         format!("the control arm differs from its twin by up to {}: smaller effects cannot be seen", percent(coarse));
-    warning("resolution", text, "more `--repetitions` sharpen it")
+    Some(warning("resolution", text, "more `--repetitions` sharpen it"))
 }
 
 /// A quota stops whole workers for tens of milliseconds at a time: any at all is worth a word.
@@ -130,7 +129,7 @@ fn throttled(view: &View) -> Option<Warning> {
     );
     let advice = "raise the quota to a CPU a worker, or lift it: `cpu.max` of the cgroup, `cpu.cfs_quota_us` in version \
                   1, a container's CPU limit (`docker run --cpus`)";
-    warning("throttled", text, advice)
+    Some(warning("throttled", text, advice))
 }
 
 fn stolen(view: &View) -> Option<Warning> {
@@ -141,11 +140,11 @@ fn stolen(view: &View) -> Option<Warning> {
     );
     let advice = "run when the host is quieter, on other CPUs with `--cpus`, or on a machine with CPUs of its own; counts \
                   and latencies hold what was stolen, times per operation leave it out as far as it was seen";
-    warning("stolen", text, advice)
+    Some(warning("stolen", text, advice))
 }
 
-/// The kernel adds up the CPUs on which a cgroup was stopped, which may be more than the workers': a share beyond all of
-/// theirs says no more than that.
+/// The kernel adds up the CPUs on which a cgroup was stopped, which may be more than the workers': a share beyond all
+/// of theirs says no more than that.
 fn share_of_cpus(share: f64) -> String {
     if share > 1.0 { "all (and others' CPUs beside)".to_owned() } else { at_least_a_trace(share) }
 }
@@ -155,116 +154,10 @@ fn at_least_a_trace(share: f64) -> String {
     if share < 0.0005 { "under 0.1 %".to_owned() } else { percent(share) }
 }
 
-/// Counters in one state for one reason, over all observations.
-struct Uncounted<'a> {
-    state: &'a str,
-    reading: &'a Reading,
-    names: Vec<&'a str>,
-}
-
-/// What was not counted, in some window or in all: by state and reason, in the order of names.
-fn uncounted<'a>(view: &View<'a>) -> Vec<Uncounted<'a>> {
-    let mut first: BTreeMap<(&str, &str), &Reading> = BTreeMap::new();
-    for (name, reading) in view.observations.iter().flat_map(|o| &o.counters) {
-        if reading.value().is_none() {
-            first.entry((reading.state(), name)).or_insert(reading);
-        }
-    }
-    let mut found: Vec<Uncounted> = Vec::new();
-    for ((state, name), reading) in first {
-        match found.iter_mut().find(|one| one.reading == reading) {
-            Some(one) => one.names.push(name),
-            None => found.push(Uncounted { state, reading, names: vec![name] }),
-        }
-    }
-    found
-}
-
-/// What keeps counters away, and what helps: a warning a cause, but one for all that this machine lacks, since no cure
-/// tells those causes apart.
-fn uncounted_events(view: &View) -> Vec<Warning> {
-    let mut found = uncounted(view);
-    let mut warnings: Vec<Warning> = no_pmu(view, &mut found).into_iter().collect();
-    for Uncounted { reading, names, .. } in &found {
-        let (id, what) = match reading {
-            Reading::Denied { .. } => ("counters_denied", "may not be counted"),
-            Reading::NotScheduled => ("counters_not_scheduled", "not counted in some window"),
-            Reading::Unsupported { .. } | Reading::Counted { .. } | Reading::Scaled { .. } => continue,
-        };
-        let (why, cure) = (reading.why().unwrap_or_default(), reading.cure().unwrap_or_default());
-        warnings.extend(warning(id, format!("{what}: {} ({why})", named(names)), cure));
-    }
-    warnings.extend(unsupported(view, &found));
-    warnings
-}
-
-fn unsupported(view: &View, found: &[Uncounted]) -> Option<Warning> {
-    let lacking: Vec<&Uncounted> = found.iter().filter(|one| one.state == "unsupported").collect();
-    let mut names: Vec<&str> = lacking.iter().flat_map(|one| &one.names).copied().collect();
-    names.sort_unstable();
-    let why = match &lacking[..] {
-        [] => return None,
-        [one] => one.reading.why().unwrap_or_default().to_owned(),
-        several => format!("for {} reasons, each beside its counter under `counters`", several.len()),
-    };
-    let text = format!("cannot be counted on this machine: {} ({why})", named(&names));
-    let mut others = view.observations.iter().flat_map(|o| &o.counters).filter(|(n, _)| !names.contains(&n.as_str()));
-    let advice = match others.next().is_some_and(|(_, first)| first.value().is_some()) {
-        true if others.all(|(_, reading)| reading.value().is_some()) => {
-            "the others count; docs/counters.md says what each CPU family can count"
-        }
-        _ => "docs/counters.md says what each CPU family can count, and what else keeps counts away",
-    };
-    warning("counters_unsupported", text, advice)
-}
-
-/// Where no event of the processor could be counted in any window, for want of a PMU: one warning for all of them,
-/// which are taken out of `found`. A few may be none of this processor's anyway; where most lack for another reason (a
-/// sandbox, a failed read), it is not the PMU that is missing.
-fn no_pmu(view: &View, found: &mut Vec<Uncounted>) -> Option<Warning> {
-    let processor = |name: &str| view.events.by_processor(name) && plan::event::is_counter(name);
-    let all: BTreeSet<&str> =
-        view.observations.iter().flat_map(|o| o.counters.keys()).map(String::as_str).filter(|n| processor(n)).collect();
-    let missing = |one: &&Uncounted| one.state == "unsupported";
-    let unsupported: BTreeSet<&str> =
-        found.iter().filter(missing).flat_map(|one| &one.names).copied().filter(|n| processor(n)).collect();
-    let elsewhere = |o: &Observation| o.counters.iter().any(|(n, r)| processor(n) && r.state() != "unsupported");
-    if all.is_empty() || unsupported != all || view.observations.iter().any(elsewhere) {
-        return None;
-    }
-    let main = found.iter().filter(missing).max_by_key(|one| one.names.iter().filter(|n| processor(n)).count())?;
-    if !main.reading.lacks_pmu() {
-        return None;
-    }
-    let why = main.reading.why().unwrap_or_default();
-    let text = match all.len() {
-        1 => format!("the one event of the processor that was asked for cannot be counted: {why}"),
-        n => format!("none of the {n} events of the processor can be counted: {why}"),
-    };
-    found.iter_mut().filter(|one| one.state == "unsupported").for_each(|one| one.names.retain(|n| !processor(n)));
-    found.retain(|one| !one.names.is_empty());
-    warning(
-        "no_pmu",
-        text,
-        "times and verdicts do not need them; run on bare metal, or a VM with a virtual PMU, to count",
-    )
-}
-
-/// The names, or of many the first and how many more.
-fn named(names: &[&str]) -> String {
-    match names.len() > MOST_NAMED {
-        true => {
-            let first: Vec<String> = names[..MOST_NAMED - 1].iter().map(|name| format!("`{name}`")).collect();
-            format!("{} and {} more", first.join(", "), names.len() - MOST_NAMED + 1)
-        }
-        false => list(names),
-    }
-}
-
 fn memory_log_full(view: &View) -> Option<Warning> {
     let lost: u64 = view.observations.iter().filter_map(|o| o.memory.as_ref()).map(|memory| memory.log_lost).sum();
     let text = format!("{lost} calls and stalled batches found their log full: counted, but no timeline has them");
-    (lost > 0).then(|| warning("memory_log_full", text, "use a shorter `window`, or larger chunks"))?
+    (lost > 0).then(|| warning("memory_log_full", text, "use a shorter `window`, or larger chunks"))
 }
 
 /// What of the kernel's doings is not logged at all, and why: the first reason that some worker has.
@@ -276,19 +169,19 @@ fn kernel_log(view: &View) -> Option<Warning> {
         missing.why().unwrap_or_default()
     );
     let advice = missing.cure().unwrap_or("the batches' times and the calls stand without them");
-    warning("kernel_log", text, advice)
+    Some(warning("kernel_log", text, advice))
 }
 
 fn kernel_log_full(view: &View) -> Option<Warning> {
     let lost: u64 = view.observations.iter().filter_map(|o| o.kernel.as_ref()).map(|kernel| kernel.lost).sum();
     let text = format!("{lost} flushes and interrupts found their log full: counted, but timeline.csv lacks them");
-    (lost > 0).then(|| warning("kernel_log_full", text, "use a shorter `window`, larger chunks, or no `--stacks`"))?
+    (lost > 0).then(|| warning("kernel_log_full", text, "use a shorter `window`, larger chunks, or no `--stacks`"))
 }
 
 fn wait_log_full(view: &View) -> Option<Warning> {
     let lost: u64 = view.observations.iter().flat_map(|o| &o.locks).map(|l| l.waits_lost).sum();
     let text = format!("{lost} contended waits found their log full: counted, but their times are in no percentile");
-    (lost > 0).then(|| warning("wait_log_full", text, "shorten the window with `--window`"))?
+    (lost > 0).then(|| warning("wait_log_full", text, "shorten the window with `--window`"))
 }
 
 fn shares_cpu(arms: &[ArmSummary]) -> Option<Warning> {
@@ -296,7 +189,7 @@ fn shares_cpu(arms: &[ArmSummary]) -> Option<Warning> {
     let names: Vec<&str> = unmasked.map(|a| a.name.as_str()).collect();
     let text =
         format!("workers share a CPU in {}: nothing is masked, and the scheduler is part of the figure", list(&names));
-    (!names.is_empty()).then(|| warning("shares_cpu", text, "use as many workers as CPUs to see the memory alone"))?
+    (!names.is_empty()).then(|| warning("shares_cpu", text, "use as many workers as CPUs to see the memory alone"))
 }
 
 #[cfg(test)]

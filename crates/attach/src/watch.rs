@@ -17,6 +17,7 @@ use record::{
     Attach, AttachNote, AttachedProcess, AttachedSegment, Interval, SCHEMA_VERSION, TouchedLine, WatchCost, WatchedLock,
 };
 use std::collections::BTreeMap;
+use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 /// When each phase ends, as a share of the time given: counts alone, who touches what, who waits for whom, and counts alone
@@ -94,7 +95,8 @@ struct Seen {
 fn beside<T>(lookout: &Lookout<'_>, work: impl FnOnce() -> T) -> T {
     let Ok((stopped, stop)) = std::io::pipe() else { return work() }; // no descriptor left: looked at each edge alone
     std::thread::scope(|scope| {
-        scope.spawn(|| lookout.run(stopped));
+        // No thread more, or no memory for one: as without a descriptor.
+        let _ = Builder::new().spawn_scoped(scope, || lookout.run(stopped));
         let _stop = stop; // closed at the end, be it a panic's
         work()
     })

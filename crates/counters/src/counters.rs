@@ -4,12 +4,11 @@ use crate::event::{Event, Family};
 use crate::interrupted::Interrupted;
 use crate::kernel::Kernel;
 use crate::log::Log;
-use crate::memory;
 use crate::noted::{self, Ledger, Noted};
 use crate::open::{self, CountedGroup, Opened};
+use crate::order::{Order, SHOOTDOWNS};
 use crate::pmu::{Pmu, Totals};
 use crate::refusal::{self, Setting};
-use crate::selection::Order;
 use host::Root;
 use nix::errno::Errno;
 use record::{CounterReadings, KernelTrace, Reading};
@@ -79,8 +78,8 @@ impl Counters {
     }
 
     /// Opens the window: one getrusage, then one ioctl a group, the hardware's last, no allocation; a few microseconds.
-    /// In a run with memory steps first a reading of `/proc/interrupts`, which takes 60 µs on two CPUs, and last an ioctl for
-    /// each event of the log. Several windows add up.
+    /// In a run with memory steps first a reading of `/proc/interrupts`, which takes 60 µs on two CPUs, and last an
+    /// ioctl for each event of the log. Several windows add up.
     pub fn enable(&mut self) {
         self.interrupted.iter_mut().for_each(Interrupted::enable);
         self.noted.enable();
@@ -113,13 +112,13 @@ impl Counters {
         }
         self.noted.read_into(&mut readings);
         if let Some(interrupted) = &self.interrupted {
-            readings.insert(memory::SHOOTDOWNS.to_owned(), interrupted.reading());
+            readings.insert(SHOOTDOWNS.to_owned(), interrupted.reading());
         }
         readings
     }
 
-    /// What was logged over the windows so far; `None` where no log was ordered. Call it after [`Counters::disable`]; it
-    /// allocates.
+    /// What was logged over the windows so far; `None` where no log was ordered. Call it after [`Counters::disable`];
+    /// it allocates.
     pub fn log(&self) -> Option<KernelTrace> {
         self.log.as_ref().map(Log::trace)
     }
@@ -132,8 +131,8 @@ impl Counters {
     }
 }
 
-/// Whether the cores have a PMU: one of the lab's events opened, or was refused for another reason than that nobody counts
-/// it. A user's event may be of a unit beside them.
+/// Whether the cores have a PMU: one of the lab's events opened, or was refused for another reason than that nobody
+/// counts it. A user's event may be of a unit beside them.
 fn has_pmu(hardware: &Opened) -> bool {
     let is_lab_s = |event: &Event| ![Family::Own, Family::Unit].contains(&event.family);
     hardware.groups.iter().flat_map(|counted| &counted.events).any(is_lab_s)
@@ -169,8 +168,8 @@ pub(crate) fn judged(value: u64, totals: &Totals) -> Reading {
 mod tests {
     use super::Counters;
     use crate::fake::{FakePmu, World, orders};
+    use crate::order::Order;
     use crate::refusal::Setting;
-    use crate::selection::Order;
     use crate::software;
     use nix::errno::Errno;
     use plan::CountedBy;

@@ -1,6 +1,7 @@
 //! Which row of the table of processors a CPU is.
 
-use host::{CpuIdentity, Pmu};
+use host::Pmu;
+use plan::CpuIdentity;
 
 /// By what one kind of core is recognised.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,8 +6,7 @@ mod tests;
 
 use crate::event::Attr;
 use crate::names::{self, CACHE, Generic, HARDWARE, RAW, TRACEPOINT};
-use crate::refusal;
-use crate::software::no_tracepoint;
+use crate::refusal::{self, no_tracepoint};
 use host::{Pmu, Root, TracepointError};
 use plan::event::Term;
 use plan::{CpuId, EventForm, EventSpec};

@@ -31,8 +31,8 @@ pub struct Attr {
     pub config2: u64,
     /// Whether what happens in user mode is left out.
     pub exclude_user: bool,
-    /// Whether what happens in the kernel on the worker's behalf is left out. The lab's hardware events leave it out, so
-    /// that they need no privilege and show the worker's own loop.
+    /// Whether what happens in the kernel on the worker's behalf is left out. The lab's hardware events leave it out,
+    /// so that they need no privilege and show the worker's own loop.
     pub exclude_kernel: bool,
 }
 

@@ -1,11 +1,11 @@
 //! A machine made up for a test.
 
 use crate::event::Event;
+use crate::lab_counters;
 use crate::noted::{Ledger, Taken, Usage};
+use crate::order::Order;
 use crate::pmu::{Group, Pmu, Refused, Totals};
-use crate::portable;
 use crate::refusal;
-use crate::selection::Order;
 use host::{Root, Throttled};
 use nix::errno::Errno;
 use plan::CpuId;
@@ -16,7 +16,7 @@ use std::rc::Rc;
 /// What is opened on a machine that tells its tracepoints' numbers, and nothing else: counters that such a machine
 /// refuses unasked are left out.
 pub(crate) fn orders() -> Vec<Order> {
-    let choices = portable::choices(&Root::at(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/tracefs")), CpuId(0));
+    let choices = lab_counters::choices(&Root::at(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/tracefs")), CpuId(0));
     let opened = |order: &Order| matches!(order, Order::Count(_));
     choices.into_iter().filter_map(|choice| choice.order).filter(opened).collect()
 }

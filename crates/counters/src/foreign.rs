@@ -10,8 +10,9 @@ use nix::errno::Errno;
 use perf_event::Counter;
 use record::Reading;
 
-/// One event on a thread of another process and on the threads that it begins, and these. It counts from its opening on, and
-/// ends where the process executes another program, on kernels from 5.13 on. The kernel closes it with its owner.
+/// One event on a thread of another process and on the threads that it begins, and these. It counts from its opening
+/// on, and ends where the process executes another program, on kernels from 5.13 on. The kernel closes it with its
+/// owner.
 #[derive(Debug)]
 pub struct ThreadCounter(Counter);
 
@@ -39,6 +40,9 @@ impl ThreadCounter {
 
     /// What it has counted, and for how long it was enabled and on a counter, nanoseconds; that of threads that ended
     /// included.
+    ///
+    /// # Errors
+    /// What read(2) of the counter answers.
     pub fn read(&mut self) -> Result<(u64, u64, u64), Errno> {
         let seen = self.0.read_count_and_time().map_err(|error| errno(&error))?;
         Ok((seen.count, seen.time_enabled, seen.time_running))
@@ -67,8 +71,8 @@ pub fn is_missing(errno: Errno) -> bool {
     refusal::is_missing(errno)
 }
 
-/// The reading of what one event counted, all threads together: its value and for how long it was enabled and on a counter,
-/// nanoseconds. Threads that never ran while it was enabled counted nothing, and that is 0.
+/// The reading of what one event counted, all threads together: its value and for how long it was enabled and on a
+/// counter, nanoseconds. Threads that never ran while it was enabled counted nothing, and that is 0.
 pub fn counted(value: u64, time_enabled_ns: u64, time_running_ns: u64) -> Reading {
     match time_enabled_ns {
         0 => Reading::Counted { value },

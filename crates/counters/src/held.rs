@@ -3,8 +3,8 @@
 use crate::event::Event;
 use crate::kernel::Kernel;
 use crate::open::{self, CountedGroup};
+use crate::order::{Order, Orders};
 use crate::pmu::Pmu;
-use crate::selection::{Order, Orders};
 
 /// One instance of each event that the kernel counts, open on the thread that made it and never enabled.
 ///
@@ -48,7 +48,7 @@ impl Held {
 mod tests {
     use super::Held;
     use crate::fake::{FakePmu, World, orders};
-    use crate::selection::Orders;
+    use crate::order::Orders;
     use nix::errno::Errno;
     use plan::CpuId;
 

@@ -10,8 +10,8 @@ use std::io;
 /// Interrupts since boot, `None` where the CPU has lost its column; must not allocate.
 type Source = Box<dyn FnMut() -> io::Result<Option<u64>>>;
 
-/// The notes of one worker. The first of a window is made before anything is switched on and the last after everything is
-/// switched off, since each takes tens of microseconds: interrupts in these are counted too.
+/// The notes of one worker. The first of a window is made before anything is switched on and the last after everything
+/// is switched off, since each takes tens of microseconds: interrupts in these are counted too.
 pub(crate) struct Interrupted {
     source: Result<Source, Reading>,
     opened: Option<u64>,

@@ -1,9 +1,9 @@
 //! The real thing: perf_event_open(2) through the `perf-event` package.
 //!
 //! The members of a group are always on, and its leader alone is switched. The kernel puts a group on its counters when
-//! the leader is enabled; a member that is enabled by itself later is put there only if its unit is the one whose events
-//! the kernel then sorts anew, which a unit in another's company (`msr` behind a software leader) is not: it would count
-//! from the next context switch on, while the group's times say that it had counted all along.
+//! the leader is enabled; a member that is enabled by itself later is put there only if its unit is the one whose
+//! events the kernel then sorts anew, which a unit in another's company (`msr` behind a software leader) is not: it
+//! would count from the next context switch on, while the group's times say that it had counted all along.
 //!
 //! # References
 //! `kernel/events/core.c`: __perf_event_enable, ctx_resched, group_sched_in.
@@ -66,8 +66,8 @@ pub(crate) fn builder(attr: &Attr) -> Builder<'static> {
 fn set_filter(member: &Counter, event: &Event) -> Result<(), Errno> {
     let Some(filter) = &event.filter else { return Ok(()) };
     let text = CString::new(filter.as_str()).map_err(|_| Errno::EINVAL)?;
-    // SAFETY: PERF_EVENT_IOC_SET_FILTER reads a string that ends in 0, which `text` owns for the call; `member` owns the
-    // descriptor.
+    // SAFETY: PERF_EVENT_IOC_SET_FILTER reads a string that ends in 0, which `text` owns for the call; `member` owns
+    // the descriptor.
     unsafe { switch::filter(member.as_raw_fd(), text.as_ptr()) }.map(drop)
 }
 

@@ -1,4 +1,5 @@
-//! The log of what the kernel did to a worker's translations: each flush and each function-call interrupt, with its time.
+//! The log of what the kernel did to a worker's translations: each flush and each function-call interrupt, with its
+//! time.
 
 mod records;
 mod ring;

@@ -1,29 +1,16 @@
 //! The counters that a run with memory steps asks for besides: who gave memory back, and whom that interrupted.
 
-use crate::event::{Attr, Event, Family};
+use crate::choice::{Choice, Meaning};
 use crate::log::{LogKind, LogOrder};
-use crate::names::TRACEPOINT;
-use crate::selection::{Choice, Meaning, Order};
-use crate::software::no_tracepoint;
+use crate::order::{Order, SHOOTDOWNS};
+use crate::refusal::no_tracepoint;
+use crate::tracepoint::Tracepoint;
 use host::{Invalidation, Root};
-use plan::CountedBy;
 use record::Reading;
 
-/// Name of what is noted without an event ([`crate::interrupted`]).
-pub(crate) const SHOOTDOWNS: &str = "tlb_shootdowns";
-
-/// A tracepoint that is passed in the task that was interrupted, or that interrupts.
-struct Tracepoint {
-    name: &'static str,
-    system: &'static str,
-    event: &'static str,
-    /// Which of its hits count, as `Documentation/trace/events.rst` spells filters.
-    filter: Option<&'static str>,
-    counts: &'static str,
-}
-
-/// The numbers are those of `enum tlb_flush_reason` (`include/linux/mm_types.h`), old ones of which the kernel has never
-/// changed: a wrong one would count another reason under the name.
+/// Passed in the task that was interrupted, or that interrupts. The numbers are those of `enum tlb_flush_reason`
+/// (`include/linux/mm_types.h`), old ones of which the kernel has never changed: a wrong one would count another reason
+/// under the name.
 const TRACEPOINTS: [Tracepoint; 9] = [
     Tracepoint {
         name: "tlb_flushes_remote",
@@ -131,26 +118,15 @@ fn shootdowns(invalidation: Invalidation) -> Choice {
         Invalidation::Broadcast => Order::Refused { name: SHOOTDOWNS.to_owned(), reading: broadcast() },
         Invalidation::Interrupts | Invalidation::Both => Order::Shootdowns,
     };
-    Choice { meaning: meaning(SHOOTDOWNS, None, &counts, "proc_interrupts(5), row TLB"), order: Some(order) }
+    Choice { meaning: Meaning::by_kernel(SHOOTDOWNS, None, &counts, "proc_interrupts(5), row TLB"), order: Some(order) }
 }
 
+/// On a processor that broadcasts, a kernel without tracepoints of flushes lacks nothing: nobody is asked to flush.
 fn tracepoint(root: &Root, tracepoint: &Tracepoint, invalidation: Invalidation) -> Choice {
-    let Tracepoint { name, system, event, filter, counts } = *tracepoint;
-    let order = match host::tracepoint_id(root, system, event) {
-        Ok(id) => Order::Count(Event {
-            name: name.to_owned(),
-            family: Family::Software,
-            attr: Attr::user(TRACEPOINT, id).with_kernel(),
-            filter: filter.map(str::to_owned),
-        }),
-        Err(_) if invalidation == Invalidation::Broadcast && system == "tlb" => {
-            Order::Refused { name: name.to_owned(), reading: broadcast() }
-        }
-        Err(error) => Order::Refused { name: name.to_owned(), reading: no_tracepoint(&error) },
-    };
-    let where_filtered = filter.map_or(String::new(), |filter| format!(" (--filter {filter})"));
-    let spelled = format!("{system}:{event}{where_filtered}");
-    Choice { meaning: meaning(name, Some(spelled), counts, "Documentation/trace/events.rst"), order: Some(order) }
+    tracepoint.choice(root, |error| match invalidation {
+        Invalidation::Broadcast if tracepoint.system == "tlb" => broadcast(),
+        _ => no_tracepoint(error),
+    })
 }
 
 fn log(root: &Root, stacks: bool, invalidation: Invalidation) -> LogOrder {
@@ -165,21 +141,10 @@ fn log(root: &Root, stacks: bool, invalidation: Invalidation) -> LogOrder {
     order
 }
 
-fn meaning(name: &str, event: Option<String>, counts: &str, source: &str) -> Meaning {
-    Meaning {
-        name: name.to_owned(),
-        shown: name.replace('_', " "),
-        event,
-        counts: counts.to_owned(),
-        source: source.to_owned(),
-        counted_by: CountedBy::Kernel,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::{choices, log};
-    use crate::selection::Order;
+    use crate::order::Order;
     use host::{Invalidation, Root};
     use plan::event::MEMORY_COUNTERS;
     use record::Reading;

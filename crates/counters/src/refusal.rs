@@ -2,7 +2,7 @@
 
 use crate::event::Event;
 use crate::names::{self, Generic, TRACEPOINT};
-use host::{Hypervisor, PARANOID_KERNEL, PARANOID_USER, Privileges, Root};
+use host::{Hypervisor, PARANOID_KERNEL, PARANOID_USER, Privileges, Root, TracepointError};
 use nix::errno::Errno;
 use record::{NO_PMU, Reading};
 
@@ -94,6 +94,14 @@ pub(crate) fn of_log(event: &Event, errno: Errno, bytes: Option<usize>, setting:
     }
 }
 
+/// The reading of a tracepoint whose number is not known.
+pub(crate) fn no_tracepoint(error: &TracepointError) -> Reading {
+    match error.cure() {
+        Some(cure) => Reading::Denied { why: error.to_string(), cure: cure.to_owned() },
+        None => Reading::Unsupported { why: error.to_string() },
+    }
+}
+
 fn no_descriptor(said: &str) -> Reading {
     Reading::Denied {
         why: format!("no file descriptor was left for it ({said})"),
@@ -101,8 +109,8 @@ fn no_descriptor(said: &str) -> Reading {
     }
 }
 
-/// The reading of what stands in the file of that path, where it was not found there: `absent` says so, but a process that
-/// has no descriptor left to open the file with has not looked.
+/// The reading of what stands in the file of that path, where it was not found there: `absent` says so, but a process
+/// that has no descriptor left to open the file with has not looked.
 pub(crate) fn not_in_file(root: &Root, file: &str, absent: String) -> Reading {
     let errno = root.closed(file).and_then(|error| error.raw_os_error()).map(Errno::from_raw);
     match errno {
@@ -199,8 +207,8 @@ fn user_mode_would_do(event: &Event, level: i32) -> bool {
     both && !in_kernel && level <= PARANOID_USER
 }
 
-/// The call itself is unknown. A kernel with perf events has the file that tells the level (perf_event_open(2)), so there
-/// it is something before the kernel that answers so.
+/// The call itself is unknown. A kernel with perf events has the file that tells the level (perf_event_open(2)), so
+/// there it is something before the kernel that answers so.
 fn hidden(said: &str, setting: &Setting) -> Reading {
     match setting.paranoid_level {
         None => unsupported(format!("this kernel has no perf events, or a sandbox hides them ({said})")),

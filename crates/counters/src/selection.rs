@@ -1,88 +1,19 @@
 //! Which events each worker counts: chosen once by the coordinator, handed to every worker.
 
-use crate::event::Event;
+use crate::choice::Choice;
 use crate::log::LogOrder;
-use crate::{memory, own, portable};
+use crate::order::{Order, Orders};
+use crate::user_events::{self, SelectError};
+use crate::{lab_counters, memory};
 use host::Root;
 use plan::{CpuId, EventSpec};
-use record::{CountedEvent, Reading};
-use serde::{Deserialize, Serialize};
-
-/// What a worker is told of one counter.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Order {
-    /// Open this.
-    Count(Event),
-    /// There is nothing to open on this kind of core, and this is its reading.
-    Refused {
-        /// The counter's name.
-        name: String,
-        /// Why, as a reading.
-        reading: Reading,
-    },
-    /// Note the shootdown interrupts of the worker's CPU at the window's edges.
-    Shootdowns,
-    /// Log what the kernel does to the worker's translations.
-    Log(LogOrder),
-}
-
-impl Order {
-    /// The counter's name; of the log, which is none, `kernel_log`.
-    pub fn name(&self) -> &str {
-        match self {
-            Order::Shootdowns => memory::SHOOTDOWNS,
-            Order::Log(_) => "kernel_log",
-            Order::Count(event) => &event.name,
-            Order::Refused { name, .. } => name,
-        }
-    }
-}
-
-/// What the workers on some CPUs are told.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Orders {
-    /// CPUs of one kind of core.
-    pub cpus: Vec<CpuId>,
-    /// One entry a counter that is opened or refused; families together, the ones that matter most first.
-    pub orders: Vec<Order>,
-}
-
-/// A counter, and what stands behind its name on one kind of core.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Choice {
-    pub(crate) meaning: Meaning,
-    /// `None` for what every worker notes without being told.
-    pub(crate) order: Option<Order>,
-}
-
-/// [`CountedEvent`] before it is known on which CPUs.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Meaning {
-    pub(crate) name: String,
-    pub(crate) shown: String,
-    pub(crate) event: Option<String>,
-    pub(crate) counts: String,
-    pub(crate) source: String,
-    pub(crate) counted_by: plan::CountedBy,
-}
+use record::CountedEvent;
 
 /// Every counter for every CPU in question.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Selection {
     cores: Vec<(Vec<CpuId>, Vec<Choice>)>,
     log: Option<LogOrder>,
-}
-
-/// An event of the user's that means nothing on this machine.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("event {index} of the list: {what}; {cure}")]
-pub struct SelectError {
-    /// Its position in the list, from 0.
-    pub index: usize,
-    /// What is wrong.
-    pub what: String,
-    /// What to do.
-    pub cure: String,
 }
 
 impl Selection {
@@ -105,8 +36,8 @@ impl Selection {
                 cpus.push(cpu);
                 continue;
             }
-            let mut choices = portable::choices(root, cpu);
-            choices.extend(own::choices(root, cpu, extra)?);
+            let mut choices = lab_counters::choices(root, cpu);
+            choices.extend(user_events::choices(root, cpu, extra)?);
             cores.push((vec![cpu], choices));
         }
         Ok(Selection { cores, log: None })
@@ -143,29 +74,11 @@ impl Selection {
     }
 }
 
-impl Meaning {
-    fn on(&self, cpus: &str) -> CountedEvent {
-        CountedEvent {
-            name: self.name.clone(),
-            shown: self.shown.clone(),
-            event: self.event.clone(),
-            counts: self.counts.clone(),
-            source: self.source.clone(),
-            counted_by: self.counted_by,
-            cpus: cpus.to_owned(),
-        }
-    }
-}
-
-/// What a worker on `cpu` is told; nothing where the CPU was not among those chosen for.
-pub fn orders_for(orders: &[Orders], cpu: CpuId) -> &[Order] {
-    orders.iter().find(|of| of.cpus.contains(&cpu)).map_or(&[], |of| &of.orders)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::Family;
+    use crate::event::{Event, Family};
+    use record::Reading;
 
     /// Two kinds of core, of which one names an event of its own.
     fn hybrid() -> tempfile::TempDir {

@@ -1,12 +1,13 @@
 //! The lab's own counters that the kernel counts: perf's software events, tracepoints, and what every worker notes of
 //! itself without opening anything.
 
+use crate::choice::{Choice, Meaning};
 use crate::event::{Attr, Event, Family};
-use crate::names::{self, Generic, TRACEPOINT};
-use crate::selection::{Choice, Meaning, Order};
-use host::{Root, TracepointError};
-use plan::CountedBy;
-use record::Reading;
+use crate::names::{self, Generic};
+use crate::order::Order;
+use crate::refusal;
+use crate::tracepoint::Tracepoint;
+use host::Root;
 
 /// A software event of perf's.
 struct SoftwareEvent {
@@ -45,19 +46,12 @@ const SOFTWARE_EVENTS: [SoftwareEvent; 4] = [
     },
 ];
 
-/// A tracepoint of the kernel's: happens in the kernel, in the task that causes it.
-struct Tracepoint {
-    name: &'static str,
-    system: &'static str,
-    event: &'static str,
-    counts: &'static str,
-}
-
 const TRACEPOINTS: [Tracepoint; 2] = [
     Tracepoint {
         name: "futex_calls",
         system: "syscalls",
         event: "sys_enter_futex",
+        filter: None,
         counts: "calls of futex(2) by the worker, as contended pthread locks make them to wait and to wake; the newer \
                  futex_wait, futex_wake, futex_requeue and futex_waitv are calls of their own and not among them",
     },
@@ -65,6 +59,7 @@ const TRACEPOINTS: [Tracepoint; 2] = [
         name: "tlb_flushes",
         system: "tlb",
         event: "tlb_flush",
+        filter: None,
         counts: "TLB flushes while the worker was on its CPU: its own, its requests to other CPUs (one more each), and \
                  those other CPUs asked of it",
     },
@@ -111,9 +106,10 @@ pub(crate) const NOTED: [(&str, &str, &str); 5] = [
 /// The lab's own counters that the kernel counts, the same on every kind of core.
 pub(crate) fn choices(root: &Root) -> Vec<Choice> {
     let software = SOFTWARE_EVENTS.iter().map(software);
-    let tracepoints = TRACEPOINTS.iter().map(|tracepoint| self::tracepoint(root, tracepoint));
-    let noted =
-        NOTED.iter().map(|(name, counts, source)| Choice { meaning: meaning(name, None, counts, source), order: None });
+    let tracepoints = TRACEPOINTS.iter().map(|tracepoint| tracepoint.choice(root, refusal::no_tracepoint));
+    let noted = NOTED
+        .iter()
+        .map(|(name, counts, source)| Choice { meaning: Meaning::by_kernel(name, None, counts, source), order: None });
     software.chain(tracepoints).chain(noted).collect()
 }
 
@@ -123,39 +119,7 @@ fn software(event: &SoftwareEvent) -> Choice {
     let attr = Attr::user(kind, config);
     let attr = if event.with_kernel { attr.with_kernel() } else { attr };
     Choice {
-        meaning: meaning(event.name, Some(event.perf.to_owned()), event.counts, "perf_event_open(2)"),
+        meaning: Meaning::by_kernel(event.name, Some(event.perf.to_owned()), event.counts, "perf_event_open(2)"),
         order: Some(Order::Count(Event { name: event.name.to_owned(), family: Family::Software, attr, filter: None })),
-    }
-}
-
-fn tracepoint(root: &Root, tracepoint: &Tracepoint) -> Choice {
-    let Tracepoint { name, system, event, counts } = *tracepoint;
-    let order = match host::tracepoint_id(root, system, event) {
-        Ok(id) => {
-            let attr = Attr::user(TRACEPOINT, id).with_kernel();
-            Order::Count(Event { name: name.to_owned(), family: Family::Software, attr, filter: None })
-        }
-        Err(error) => Order::Refused { name: name.to_owned(), reading: no_tracepoint(&error) },
-    };
-    let spelled = format!("{system}:{event}");
-    Choice { meaning: meaning(name, Some(spelled), counts, "Documentation/trace/events.rst"), order: Some(order) }
-}
-
-/// The reading of a tracepoint whose number is not known.
-pub(crate) fn no_tracepoint(error: &TracepointError) -> Reading {
-    match error.cure() {
-        Some(cure) => Reading::Denied { why: error.to_string(), cure: cure.to_owned() },
-        None => Reading::Unsupported { why: error.to_string() },
-    }
-}
-
-fn meaning(name: &str, event: Option<String>, counts: &str, source: &str) -> Meaning {
-    Meaning {
-        name: name.to_owned(),
-        shown: name.replace('_', " "),
-        event,
-        counts: counts.to_owned(),
-        source: source.to_owned(),
-        counted_by: CountedBy::Kernel,
     }
 }

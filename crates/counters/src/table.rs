@@ -2,9 +2,9 @@
 
 use crate::cpu_kind::Recognised;
 use crate::names;
-use host::{CpuIdentity, Pmu};
+use host::Pmu;
 use plan::event::{COUNTERS, Modes};
-use plan::{CountedBy, EventForm, EventSpec};
+use plan::{CountedBy, CpuIdentity, EventForm, EventSpec};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -176,7 +176,7 @@ fn spec(text: &str) -> Result<EventSpec, String> {
 mod tests {
     use super::{Row, TABLE, Table};
     use crate::event::Family;
-    use crate::portable::family;
+    use crate::lab_counters::family;
     use plan::CountedBy;
     use plan::event::COUNTERS;
     use std::collections::BTreeMap;
@@ -271,7 +271,7 @@ mod tests {
         assert!(names.contains(&"Zen 4") && names.contains(&"Neoverse N2"), "{names:?}");
     }
 
-    /// As `portable::family` promises: what is compared can be counted at once on the least of counters.
+    /// As `lab_counters::family` promises: what is compared can be counted at once on the least of counters.
     #[test]
     fn no_family_has_more_than_four_events_on_any_kind() {
         for kind in &TABLE.kinds {
@@ -301,7 +301,7 @@ mod tests {
 
     #[test]
     fn no_processor_is_two_kinds() {
-        use host::CpuIdentity;
+        use plan::CpuIdentity;
         let vendors = ["GenuineIntel", "AuthenticAMD"];
         let x86 = vendors.into_iter().flat_map(|vendor| {
             (0..32).flat_map(move |family| {

@@ -1,7 +1,7 @@
 //! A process punches memory that another one touches: what the lab counts of the shootdowns, and what others count.
 //!
-//! The victim is this test's program again, on a CPU of its own. It does what it is told line by line, so that both know
-//! what lies inside the window.
+//! The victim is this test's program again, on a CPU of its own. It does what it is told line by line, so that both
+//! know what lies inside the window.
 #![allow(unsafe_code)] // a mapping that two processes share
 
 use counters::{Counters, Order, Selection};

@@ -53,8 +53,8 @@ impl Drop for Untouched {
     }
 }
 
-/// What this machine's first CPU is asked: every CPU that a test may run on is of its kind, or its hardware events do not
-/// run, which these tests allow for.
+/// What this machine's first CPU is asked: every CPU that a test may run on is of its kind, or its hardware events do
+/// not run, which these tests allow for.
 fn orders() -> Vec<Order> {
     let selection = Selection::choose(&Root::system(), &[plan::CpuId(0)], &[]).expect("no event of a user's to refuse");
     selection.orders().remove(0).orders

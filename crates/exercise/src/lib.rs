@@ -1,10 +1,11 @@
 //! Exercises: what a student may change in a scenario, what has to stay true, and what a repair must have changed.
 //!
 //! An exercise is a folder with a scenario to repair (`starter.toml`), one that is repaired (`reference.toml`) and
-//! `exercise.toml`, which says what is asked: [`load`] reads it. The first two gates of a grading are judged here, from the
-//! scenario as it is bound and from what its workers left in memory: no time is measured, so they judge on any machine.
-//! [`conservation`] is the same work with every count exact, [`mechanism`] what made the starter slow. The third gate, the
-//! effect, is measured; `analysis` judges it. `scenarios/exercises/README.md` is the reference of `exercise.toml`.
+//! `exercise.toml`, which says what is asked: [`load`] reads it. The first two gates of a grading are judged here, from
+//! the scenario as it is bound and from what its workers left in memory: no time is measured, so they judge on any
+//! machine. [`conservation`] is the same work with every count exact, [`mechanism`] what made the starter slow. The
+//! third gate, the effect, is measured; `analysis` judges it. `scenarios/exercises/README.md` is the reference of
+//! `exercise.toml`.
 #![forbid(unsafe_code)]
 
 mod conserve;

@@ -1,9 +1,9 @@
-//! The second gate: what made the starter slow is gone. Read off the layout, the locks and the loops, so that it says the
-//! same on every machine.
+//! The second gate: what made the starter slow is gone. Read off the layout, the locks and the loops, so that it says
+//! the same on every machine.
 
 use crate::places::{Touch, shown, touches, who};
 use crate::{ApartRule, Exercise, LockRule};
-use plan::placement::HOT_SHARE;
+use plan::HOT_SHARE;
 use plan::{Arm, CACHE_LINE_BYTES, OpKind, Program, WorkerProgram};
 use record::GateCheck;
 
@@ -34,8 +34,8 @@ pub fn mechanism(exercise: &Exercise, arm: &Arm, program: &Program) -> Vec<GateC
     checks
 }
 
-/// Whether a touch is made often enough to matter: less than one access in twenty passes adds little to what a line costs,
-/// and who sums shards now and then has to touch them all.
+/// Whether a touch is made often enough to matter: less than one access in twenty passes adds little to what a line
+/// costs, and who sums shards now and then has to touch them all.
 fn often(touch: &Touch) -> bool {
     1.0 / f64::from(touch.every) >= HOT_SHARE
 }

@@ -1,5 +1,5 @@
-//! The first two gates on the exercises of the repository and on answers to them, good and bad. Nothing is run here: what
-//! is counted in memory is played.
+//! The first two gates on the exercises of the repository and on answers to them, good and bad. Nothing is run here:
+//! what is counted in memory is played.
 
 use exercise::{Exercise, conservation, exact, mechanism};
 use plan::{Cpu, Plan, Program, Topology};

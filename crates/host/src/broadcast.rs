@@ -16,8 +16,8 @@ pub enum Invalidation {
 /// How this machine's CPUs learn of it. By interrupts where nothing says otherwise.
 ///
 /// # References
-/// Arm ARM, TLBI …IS (inner shareable); AMD APM volume 3, INVLPGB, cpuinfo's flag `invlpgb`, which Linux uses from 6.15 on
-/// for processes on more than three CPUs (`arch/x86/mm/tlb.c`, consider_global_asid).
+/// Arm ARM, TLBI …IS (inner shareable); AMD APM volume 3, INVLPGB, cpuinfo's flag `invlpgb`, which Linux uses from 6.15
+/// on for processes on more than three CPUs (`arch/x86/mm/tlb.c`, consider_global_asid).
 pub fn invalidation(root: &Root) -> Invalidation {
     let text = root.text("proc/cpuinfo").unwrap_or_default();
     let words = |key: &str| {

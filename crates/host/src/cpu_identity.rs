@@ -1,41 +1,8 @@
 //! Which processor a CPU is, by the numbers that its maker gave it.
 
-use crate::facts::row;
+use crate::named_rows::row;
 use crate::root::Root;
-use plan::CpuId;
-
-/// A CPU's processor as `/proc/cpuinfo` numbers it: what event lists and the kernel's own tables go by.
-///
-/// Of a machine with several kinds of core all may have the same numbers (Intel's do): [`core_pmu`](crate::core_pmu)
-/// tells those apart.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum CpuIdentity {
-    /// An x86 processor.
-    X86 {
-        /// `GenuineIntel`, `AuthenticAMD`.
-        vendor: String,
-        /// Family, the extended one included.
-        family: u32,
-        /// Model, the extended one included.
-        model: u32,
-    },
-    /// An Arm processor, by its main identification register (MIDR_EL1).
-    Arm {
-        /// `CPU implementer`: 0x41 is Arm itself.
-        implementer: u32,
-        /// `CPU part`.
-        part: u32,
-    },
-}
-
-impl std::fmt::Display for CpuIdentity {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            CpuIdentity::X86 { vendor, family, model } => write!(f, "{vendor} family {family} model {model:#x}"),
-            CpuIdentity::Arm { implementer, part } => write!(f, "Arm implementer {implementer:#x} part {part:#x}"),
-        }
-    }
-}
+use plan::{CpuId, CpuIdentity};
 
 /// Which processor `cpu` is; `None` where `/proc/cpuinfo` is hidden, does not list the CPU, or numbers it otherwise.
 ///
@@ -63,10 +30,10 @@ fn arm(about: &str) -> Option<CpuIdentity> {
 
 #[cfg(test)]
 mod tests {
-    use super::{CpuIdentity, cpu_identity};
+    use super::cpu_identity;
     use crate::fixture::Fixture;
     use crate::root::Root;
-    use plan::CpuId;
+    use plan::{CpuId, CpuIdentity};
 
     #[test]
     fn each_cpu_has_the_numbers_of_its_own_block() {

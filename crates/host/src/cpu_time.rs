@@ -25,8 +25,8 @@ pub fn cpu_times(root: &Root) -> Option<CpuTimes> {
 }
 
 impl CpuTimes {
-    /// The share, 0 to 1, of the time since `earlier` in which something ran on `cpu`; `None` where no tick has passed or
-    /// the CPU is not in both.
+    /// The share, 0 to 1, of the time since `earlier` in which something ran on `cpu`; `None` where no tick has passed
+    /// or the CPU is not in both.
     pub fn busy_since(&self, earlier: &CpuTimes, cpu: CpuId) -> Option<f64> {
         let ((busy, all), (busy_then, all_then)) = (self.0.get(&cpu.0)?, earlier.0.get(&cpu.0)?);
         let passed = all.checked_sub(*all_then).filter(|ticks| *ticks > 0)?;

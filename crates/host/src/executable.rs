@@ -9,8 +9,11 @@ use std::num::NonZeroUsize;
 /// One page on x86-64; the kernel rounds up to its own.
 const BYTES: NonZeroUsize = NonZeroUsize::new(4096).unwrap();
 
-/// Maps private memory, writes to it, makes it executable and unmaps it: nothing remains. Workers of this process inherit
-/// what decides here, seccomp filters and PR_SET_MDWE among it. A fixture, which is no process, is `None`.
+/// Maps private memory, writes to it, makes it executable and unmaps it: nothing remains. Workers of this process
+/// inherit what decides here, seccomp filters and PR_SET_MDWE among it. A fixture, which is no process, is `None`.
+///
+/// # Errors
+/// What the kernel answers to the mapping or to making it executable; EACCES or EPERM where that is denied.
 ///
 /// # References
 /// mprotect(2), EACCES; prctl(2), PR_SET_MDWE; systemd.exec(5), MemoryDenyWriteExecute=.

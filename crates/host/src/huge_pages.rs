@@ -6,8 +6,8 @@ use plan::HUGE_PAGE_BYTES;
 /// Where the kernel says how many huge pages of [`HUGE_PAGE_BYTES`] nobody has.
 pub const FREE_HUGE_PAGES: &str = "/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages";
 
-/// Huge pages of [`HUGE_PAGE_BYTES`] that can be taken: free ones, less those that are promised to somebody; `None` where
-/// this kernel has no huge pages of that size, or does not say.
+/// Huge pages of [`HUGE_PAGE_BYTES`] that can be taken: free ones, less those that are promised to somebody; `None`
+/// where this kernel has no huge pages of that size, or does not say.
 ///
 /// # References
 /// `Documentation/admin-guide/mm/hugetlbpage.rst`.

@@ -32,7 +32,8 @@ impl Interrupts {
     /// Reads `/proc/interrupts`; `None` where it is absent or has another form.
     ///
     /// # References
-    /// proc_interrupts(5); `Documentation/filesystems/proc.rst`: a column a CPU that is online, named in the first line.
+    /// proc_interrupts(5); `Documentation/filesystems/proc.rst`: a column a CPU that is online, named in the first
+    /// line.
     pub fn read(root: &Root) -> Option<Interrupts> {
         let text = root.text("proc/interrupts")?;
         let at = Instant::now();

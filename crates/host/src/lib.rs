@@ -1,6 +1,10 @@
 //! What the machine says about itself: CPUs and what they share, the kernel's permissions, time taken away.
 //!
-//! Everything is read below a [`Root`], which tests replace by a folder of their own.
+//! Everything is read below a [`Root`], which tests replace by a folder of their own, and each file here reads one
+//! thing: of the CPUs ([`topology`], [`data_caches`], [`cpu_identity`], [`scaling`]), of memory ([`mappings`],
+//! [`shared_memory`], [`free_huge_pages`]), of what may be counted ([`core_pmus`], [`tracepoint_id`], [`privileges`]),
+//! of what disturbs ([`device_interrupts`], [`stolen_ns`], [`cpu_quota`]), and of other processes
+//! ([`processes_called`], [`sleeping_call`]). What a machine does not tell is `None`, or an error that says what to do.
 #![deny(unsafe_code)] // but for the module that maps a page
 
 mod address_space;
@@ -24,6 +28,7 @@ mod kernel_settings;
 mod limits;
 mod mappings;
 mod mounts;
+mod named_rows;
 mod others;
 mod pmu;
 mod processes;
@@ -53,7 +58,7 @@ pub use cache::{Cache, data_caches};
 pub use cgroup::{Throttled, ThrottledError, throttled};
 pub use clock_source::{ClockSource, clock_source};
 pub use cmdline::{command_line_is_shown, kernel_parameter};
-pub use cpu_identity::{CpuIdentity, cpu_identity};
+pub use cpu_identity::cpu_identity;
 pub use cpu_list::{format_cpu_list, parse_cpu_list};
 pub use cpu_time::{CpuTimes, cpu_times};
 pub use executable::executable_memory;
@@ -86,7 +91,7 @@ pub use sysv::{SysvSegment, sysv_segments};
 pub use thread_room::{ThreadLimit, ThreadRoom, thread_room};
 pub use thread_state::{SleepingCall, number_is_taken, sleeping_call, thread_lives, tid_inside};
 pub use tlb::{DataTlb, Entries, data_tlb};
-pub use topology::{HostError, topology, topology_with};
+pub use topology::{HostError, topology};
 pub use tracefs::{Tracefs, tracefs};
 pub use tracepoint::{TracepointError, tracepoint_id, tracepoints};
 pub use vulnerabilities::{Vulnerability, vulnerabilities};

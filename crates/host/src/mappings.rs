@@ -46,8 +46,8 @@ impl Mappings {
         Some(if end <= 1 << 32 { 32 } else { 64 })
     }
 
-    /// Where the kernel put what every program gets: the end of its stack and the begin of the kernel's page in it. Chosen at
-    /// random at each execve, so that a process in which they changed runs another program.
+    /// Where the kernel put what every program gets: the end of its stack and the begin of the kernel's page in it.
+    /// Chosen at random at each execve, so that a process in which they changed runs another program.
     pub fn image(&self) -> Image {
         let of = |name: &str| self.all.iter().find(|one| one.name == name);
         Image {
@@ -67,8 +67,8 @@ pub struct Image {
 /// Reads them. They are read in pieces, so that what maps and unmaps meanwhile can be seen half.
 ///
 /// # Errors
-/// Of the file: not found or ESRCH where there is no such process any more; EACCES where this process may not look at it
-/// (ptrace(2), PTRACE_MODE_READ).
+/// Of the file: not found or ESRCH where there is no such process any more; EACCES where this process may not look at
+/// it (ptrace(2), PTRACE_MODE_READ).
 ///
 /// # References
 /// proc_pid_maps(5); `fs/proc/task_mmu.c`, show_map_vma: of a name only line ends are escaped.

@@ -1,6 +1,7 @@
-//! What `/proc` tells everybody of a process: its name, its program, its threads, its numbers in namespaces, whose it is.
+//! What `/proc` tells everybody of a process: its name, its program, its threads, its numbers in namespaces, whose it
+//! is.
 
-use crate::facts::row;
+use crate::named_rows::row;
 use crate::root::Root;
 use std::os::unix::fs::MetadataExt;
 
@@ -30,8 +31,8 @@ pub fn command_of(root: &Root, pid: u32) -> Option<String> {
     root.text(&format!("proc/{pid}/comm"))
 }
 
-/// Its program's path, ` (deleted)` behind it where the file is gone; `None` where this process may not look, or there is
-/// none.
+/// Its program's path, ` (deleted)` behind it where the file is gone; `None` where this process may not look, or there
+/// is none.
 pub fn executable_of(root: &Root, pid: u32) -> Option<String> {
     let link = std::fs::read_link(root.path(&format!("proc/{pid}/exe"))).ok()?;
     Some(link.to_string_lossy().into_owned())
@@ -71,16 +72,16 @@ pub fn ownership(root: &Root, pid: u32) -> Option<Ownership> {
 /// CAP_SYS_PTRACE of capabilities(7).
 const CAP_SYS_PTRACE: u64 = 1 << 19;
 
-/// Whether this process holds CAP_SYS_PTRACE, and so may look at every process of its user namespace; false where that is
-/// not to be seen.
+/// Whether this process holds CAP_SYS_PTRACE, and so may look at every process of its user namespace; false where that
+/// is not to be seen.
 pub fn may_look_at_all(root: &Root) -> bool {
     let status = root.text("proc/self/status").unwrap_or_default();
     let effective = row(&status, "CapEff").and_then(|hex| u64::from_str_radix(hex, 16).ok()).unwrap_or(0);
     effective & CAP_SYS_PTRACE != 0
 }
 
-/// `kernel.yama.ptrace_scope`: from 1 on a user's own processes are closed to each other's memory; `None` where the kernel
-/// has no Yama.
+/// `kernel.yama.ptrace_scope`: from 1 on a user's own processes are closed to each other's memory; `None` where the
+/// kernel has no Yama.
 ///
 /// # References
 /// `Documentation/admin-guide/LSM/Yama.rst`.

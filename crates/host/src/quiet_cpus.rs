@@ -13,8 +13,8 @@ pub struct QuietCpus {
     pub isolated: Option<BTreeSet<u32>>,
     /// `nohz_full`: the tick stops while one task runs.
     pub nohz_full: Option<BTreeSet<u32>>,
-    /// `rcu_nocbs`, and every CPU of `nohz_full`: RCU callbacks run in a thread that may be elsewhere. An empty set also
-    /// stands for a kernel that cannot.
+    /// `rcu_nocbs`, and every CPU of `nohz_full`: RCU callbacks run in a thread that may be elsewhere. An empty set
+    /// also stands for a kernel that cannot.
     pub rcu_nocbs: Option<BTreeSet<u32>>,
 }
 

@@ -40,15 +40,15 @@ impl Root {
         Some(String::from_utf8_lossy(&bytes).trim().to_owned())
     }
 
-    /// Why the file cannot be opened; `None` where it can. What reads a file takes one that cannot be read for absent, and
-    /// asks here where that would be no answer: a process without a descriptor left (EMFILE) finds every file so.
+    /// Why the file cannot be opened; `None` where it can. What reads a file takes one that cannot be read for absent,
+    /// and asks here where that would be no answer: a process without a descriptor left (EMFILE) finds every file so.
     pub fn closed(&self, relative: &str) -> Option<std::io::Error> {
         std::fs::File::open(self.path(relative)).err()
     }
 
     /// Whether the machine says that it has no `name` in `folder` (`proc/sys/kernel`): the folder can be read, holds
-    /// something, and not that. An absence below a folder that is hidden or empty, as sandboxes leave them, says nothing,
-    /// and neither does a file that is there and cannot be read.
+    /// something, and not that. An absence below a folder that is hidden or empty, as sandboxes leave them, says
+    /// nothing, and neither does a file that is there and cannot be read.
     pub fn lacks(&self, folder: &str, name: &str) -> bool {
         let names = self.names(folder);
         !names.is_empty() && !names.iter().any(|known| known == name)

@@ -60,8 +60,8 @@ impl RunTimes {
         (!ran_ns.is_empty()).then_some(RunTimes { at, ran_ns })
     }
 
-    /// Who ran since `earlier`, busiest first, one entry a process and CPU: threads that still live, also those that were
-    /// born meanwhile.
+    /// Who ran since `earlier`, busiest first, one entry a process and CPU: threads that still live, also those that
+    /// were born meanwhile.
     pub fn since(&self, earlier: &RunTimes, root: &Root) -> Vec<Ran> {
         let elapsed_ns = self.at.saturating_duration_since(earlier.at).as_nanos() as f64;
         let ran = |(thread, ns): (&Thread, &u64)| {

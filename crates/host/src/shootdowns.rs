@@ -20,8 +20,8 @@ const ROW: &[u8] = b"TLB";
 /// CPUs, a millisecond or more on one of hundreds.
 ///
 /// # References
-/// proc_interrupts(5); `arch/x86/kernel/irq.c` (arch_show_interrupts), `arch/x86/mm/tlb.c` (flush_tlb_func) in the Linux
-/// sources: the kernel counts on the CPU that is interrupted, and only what another CPU asked for.
+/// proc_interrupts(5); `arch/x86/kernel/irq.c` (arch_show_interrupts), `arch/x86/mm/tlb.c` (flush_tlb_func) in the
+/// Linux sources: the kernel counts on the CPU that is interrupted, and only what another CPU asked for.
 pub struct Shootdowns {
     file: File,
     cpu: CpuId,

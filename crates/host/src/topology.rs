@@ -52,7 +52,7 @@ pub enum HostError {
 /// The online CPUs, ascending, with their core, last-level cache, NUMA node and socket.
 ///
 /// On [`Root::system`] a CPU is usable where this thread's affinity mask names it, so call it before pinning. A fixture
-/// has no affinity: all its CPUs are usable; use [`topology_with`] to say otherwise.
+/// has no affinity: all its CPUs are usable.
 ///
 /// Files that are missing make groups coarser, never an error: no core number makes each CPU a core of its own, no
 /// socket or node number makes it 0, and without cache files a socket counts as one last-level group. Such a group is
@@ -71,14 +71,6 @@ pub fn topology(root: &Root) -> Result<Topology, HostError> {
     let usable = affinity()?;
     // A container may show a list of its own (lxcfs); where the kernel lets us run is online whatever that list says.
     described(root, &online.union(&usable).copied().collect(), &usable)
-}
-
-/// Like [`topology`], for a process that may run on `usable` alone.
-///
-/// # Errors
-/// [`HostError`], each variant with its cure.
-pub fn topology_with(root: &Root, usable: &[CpuId]) -> Result<Topology, HostError> {
-    described(root, &online_cpus(root)?, &usable.iter().map(|cpu| cpu.0).collect())
 }
 
 fn described(root: &Root, online: &BTreeSet<u32>, usable: &BTreeSet<u32>) -> Result<Topology, HostError> {
@@ -209,7 +201,7 @@ impl<K: Ord> Numbering<K> {
 
 #[cfg(test)]
 mod tests {
-    use super::{HostError, topology, topology_with};
+    use super::{HostError, described, online_cpus, topology};
     use crate::fixture::Fixture;
     use crate::root::Root;
     use plan::{Cpu, CpuId, Topology};
@@ -217,6 +209,11 @@ mod tests {
     /// (core, llc, node, socket) of each CPU.
     fn groups(topology: &Topology) -> Vec<(u32, u32, u32, u32)> {
         topology.cpus.iter().map(|c| (c.core, c.llc, c.node, c.socket)).collect()
+    }
+
+    /// The topology for a process that may run on these CPUs alone.
+    fn usable_alone<const N: usize>(root: &Root, cpus: [u32; N]) -> Result<Topology, HostError> {
+        described(root, &online_cpus(root)?, &cpus.into())
     }
 
     fn ids(topology: &Topology) -> Vec<u32> {
@@ -259,7 +256,7 @@ mod tests {
     fn an_offline_cpu_is_not_there_and_is_not_usable() {
         let fixture = Fixture::new().online("0,2-3").node(0, "0,2-3");
         let fixture = fixture.cpu(0, 0, 0).cpu(2, 0, 2).cpu(3, 0, 3);
-        let seen = topology_with(&fixture.root(), &[CpuId(1), CpuId(2)]).unwrap();
+        let seen = usable_alone(&fixture.root(), [1, 2]).unwrap();
         assert_eq!(ids(&seen), [0, 2, 3]);
         assert_eq!(seen.cpus.iter().map(|c| c.usable).collect::<Vec<_>>(), [false, true, false]);
         assert!(seen.cpu(CpuId(1)).is_none());
@@ -318,7 +315,7 @@ mod tests {
         assert!(matches!(topology(&damaged.root()), Err(HostError::NotACpuList { text, .. }) if text == "all of them"));
 
         let elsewhere = Fixture::new().online("0-1");
-        let text = topology_with(&elsewhere.root(), &[CpuId(7)]).unwrap_err().to_string();
+        let text = usable_alone(&elsewhere.root(), [7]).unwrap_err().to_string();
         assert!(text.contains("CPUs 7") && text.contains("0-1"), "{text}");
     }
 

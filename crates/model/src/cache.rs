@@ -1,5 +1,5 @@
-//! Set-associative caches with replacement of the least recently used line, of which they hold numbers only: what state a
-//! copy is in stands with the line (`line.rs`). Lines whose set can never be full need no cache to say who stays.
+//! Set-associative caches with replacement of the least recently used line, of which they hold numbers only: what state
+//! a copy is in stands with the line (`line.rs`). Lines whose set can never be full need no cache to say who stays.
 
 use crate::machine::CacheShape;
 use std::collections::HashMap;
@@ -82,8 +82,8 @@ impl Cache {
 /// Hill and A. J. Smith, "Evaluating associativity in CPU caches", IEEE ToC 1989).
 #[derive(Debug)]
 pub(crate) struct Shadow {
-    /// By line: its neighbours towards the most and the least recently used one, or itself at the ends; `None` where it is
-    /// not here.
+    /// By line: its neighbours towards the most and the least recently used one, or itself at the ends; `None` where it
+    /// is not here.
     links: Vec<Option<Link>>,
     ends: Option<Link>,
     len: usize,

@@ -1,18 +1,21 @@
 //! The simulation: events in order of simulated time.
 //!
-//! Requests are decided in the order in which they are made, and take effect later: half a fetch, at least, to take a line
-//! away from whoever has it. So a worker may run ahead of the earliest event by half the shortest fetch (`lookahead`): what
-//! it does until then nobody can have taken from it. It never runs past an event of its own core, whose caches and whose
-//! other threads it shares. Every access to memory is a step's first act, made at the worker's time as it stands: what a
-//! step computes comes before or after, not between.
+//! Requests are decided in the order in which they are made, and take effect later: half a fetch, at least, to take a
+//! line away from whoever has it. So a worker may run ahead of the earliest event by half the shortest fetch
+//! (`lookahead`): what it does until then nobody can have taken from it. It never runs past an event of its own core,
+//! whose caches and whose other threads it shares. Every access to memory is a step's first act, made at the worker's
+//! time as it stands: what a step computes comes before or after, not between.
 
+mod accesses;
 mod buffer;
 mod caches;
 mod calendar;
 mod core;
 mod locks;
-mod memory;
 mod prices;
+mod progress;
+mod requests;
+mod steps;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
@@ -31,9 +34,9 @@ use crate::{Modelled, ModelledWorker};
 use calendar::{Calendar, Event};
 use plan::{OpKind, Program, Topology};
 use prices::Prices;
-pub(crate) use prices::Way;
+use progress::Blocked;
 use std::collections::{BTreeMap, VecDeque};
-use worker::{Blocked, Worker};
+use worker::Worker;
 
 /// How much is simulated.
 #[derive(Copy, Clone, Debug, PartialEq)]
@@ -74,8 +77,8 @@ pub enum Refusal {
     },
 }
 
-/// Simulates `program`, whose workers stand on CPUs of `topology`, on `machine`. The same arguments give the same result,
-/// to the bit.
+/// Simulates `program`, whose workers stand on CPUs of `topology`, on `machine`. The same arguments give the same
+/// result, to the bit.
 ///
 /// # Errors
 /// [`Refusal`] for what the model does not know.

@@ -1,9 +1,15 @@
-//! Caches and a coherence protocol on paper: what the cores would do with a [`plan::Program`], and what their caches would
-//! count. All figures that come from here are *modelled*: computed, never measured.
+//! Caches and a coherence protocol on paper: what the cores would do with a [`plan::Program`], and what their caches
+//! would count. All figures that come from here are *modelled*: computed, never measured.
 //!
-//! Time is event-driven and in whole picoseconds: a worker computes until it needs a line that its core does not have in
-//! the right state; its request reaches whoever has it after half a fetch, waits until the holder's tenure is over, and
-//! brings the line after the other half. `docs/model.md` says what is modelled, what is not, and how well it predicts.
+//! Time is event-driven and in whole picoseconds: a worker computes until it needs a line that its core does not have
+//! in the right state; its request reaches whoever has it after half a fetch, waits until the holder's tenure is over,
+//! and brings the line after the other half. `docs/model.md` says what is modelled, what is not, and how well it
+//! predicts.
+//!
+//! [`simulate`] is the one way in: a Program and a [`Machine`] give a [`Modelled`]. Within, `script` resolves the
+//! Program's offsets to lines and words, `engine` lets its workers go through that by a calendar of events (`steps` and
+//! `locks` are what they do, `accesses` and `buffer` how that touches memory, `requests` what it asks of other cores),
+//! and `tally` and `story` keep what a worker counts and what becomes of a line.
 #![forbid(unsafe_code)]
 
 mod cache;
@@ -17,13 +23,14 @@ mod set;
 mod story;
 mod tally;
 mod time;
+mod way;
 
 pub use engine::{Limits, Refusal, knows, simulate};
 pub use machine::{
-    CacheShape, Caches, CoreFacts, Costs, Distance, Distances, Geometry, HOST, HostFigures, Machine, Processor, Shape,
-    Source, Unmeasured, names,
+    CacheShape, Caches, CoreFacts, Costs, Distance, Distances, Geometry, HOST, HostFigures, Machine, Shape, Source,
+    Unmeasured, names,
 };
-pub use protocol::{Protocol, State};
+pub use protocol::Protocol;
 pub use story::{LineStory, PairStory};
 pub use tally::{LockTally, Tally};
 pub use toml_text::Refusal as MachineRefusal;

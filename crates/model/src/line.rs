@@ -1,10 +1,10 @@
 //! A line as all cores have it.
 
-use crate::engine::Way;
 use crate::protocol::State;
 use crate::set::Set;
 use crate::story::Draft;
 use crate::time::{NEVER, Ps};
+use crate::way::Way;
 
 /// Why a core has no copy.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -17,8 +17,8 @@ pub(crate) enum Gone {
     Evicted,
 }
 
-/// Which of a core's caches hold its copy. Told apart only where caches can be full ([`Line::crowds`]); else what is not
-/// nowhere is in the first.
+/// Which of a core's caches hold its copy. Told apart only where caches can be full ([`Line::crowds`]); else what is
+/// not nowhere is in the first.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Level {
     Nowhere,
@@ -38,9 +38,9 @@ pub(crate) enum Asked {
     Flush,
 }
 
-/// One core's copy. `state` is the one that the last decided request left; what the core may do until when is told apart,
-/// since a request is decided when it is made and takes effect when it arrives. A core has one interval at a time: it asks
-/// again only when the last one is over.
+/// One core's copy. `state` is the one that the last decided request left; what the core may do until when is told
+/// apart, since a request is decided when it is made and takes effect when it arrives. A core has one interval at a
+/// time: it asks again only when the last one is over.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Held {
     /// When it arrived, or will.

@@ -7,7 +7,7 @@ mod read;
 mod write;
 
 pub use builtin::names;
-pub use cores::{CoreFacts, Processor};
+pub use cores::CoreFacts;
 pub use host::{Geometry, HOST, HostFigures, Unmeasured};
 
 use crate::protocol::Protocol;
@@ -39,7 +39,8 @@ pub struct Machine {
 /// Where figures of a machine come from.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Source {
-    /// A table of the machine's file (`caches.l2`), a figure of one (`costs.wake_ns`), or empty: what stands at its top.
+    /// A table of the machine's file (`caches.l2`), a figure of one (`costs.wake_ns`), or empty: what stands at its
+    /// top.
     pub of: String,
     /// Where it is published, or how it was had.
     pub text: String,
@@ -189,8 +190,8 @@ pub struct Distance {
     pub fetch_ns: f64,
     /// How long a core keeps a line that it has just been given while another's request waits, nanoseconds.
     pub tenure_ns: f64,
-    /// How far single fetches lie from `fetch_ns`: half of the distance between their quartiles, as a share of it. At most
-    /// [`Distance::MOST_SPREAD`]; what is beyond is taken for that.
+    /// How far single fetches lie from `fetch_ns`: half of the distance between their quartiles, as a share of it. At
+    /// most [`Distance::MOST_SPREAD`]; what is beyond is taken for that.
     pub spread: f64,
 }
 
@@ -228,27 +229,28 @@ pub struct Costs {
 }
 
 /// Parts of a round of the line-transfer probe, in fetches: the thrower's line is taken back for writing, which is one,
-/// and the catcher, whose copy ended half-way through that, has asked again by then and waits for the thrower's tenure and
-/// the data's half.
+/// and the catcher, whose copy ended half-way through that, has asked again by then and waits for the thrower's tenure
+/// and the data's half.
 const FETCHES_A_TRANSFER: f64 = 1.5;
 
 /// A tenure beyond so many fetches is none that the contended probe resolves: then the line hardly moves.
 const LONGEST_TENURE_FETCHES: f64 = 100.0;
 
 impl Distance {
-    /// The spread of a distance of which only a median is known. Without any, workers whose loops are equally long fall into
-    /// a pattern that no machine keeps to. Published core-to-core tables show a few percent between rounds of one pair
-    /// (`core-to-core-latency` prints ± 0.1 to 1.5 ns on 20 to 60 ns); what is chosen in this range changes little.
+    /// The spread of a distance of which only a median is known. Without any, workers whose loops are equally long fall
+    /// into a pattern that no machine keeps to. Published core-to-core tables show a few percent between rounds of one
+    /// pair (`core-to-core-latency` prints ± 0.1 to 1.5 ns on 20 to 60 ns); what is chosen in this range changes
+    /// little.
     pub const USUAL_SPREAD: f64 = 0.03;
 
     /// More than this leaves no fetch that is surely longer than nothing: half a fetch is what others can count on.
     pub const MOST_SPREAD: f64 = 0.2;
 
-    /// From what the two probes of a run measured: one way of a line thrown to and fro, and a pass of two CPUs that count
-    /// up words of one line, where a pass alone takes `bump_ns`; nanoseconds all.
+    /// From what the two probes of a run measured: one way of a line thrown to and fro, and a pass of two CPUs that
+    /// count up words of one line, where a pass alone takes `bump_ns`; nanoseconds all.
     ///
-    /// A tenure of length T holds T / `bump_ns` passes, at least one. Two contenders take turns of T and half a fetch, so
-    /// that a pass takes (fetch + 2 T) / passes; one way of the thrown line takes 1.5 fetches and T.
+    /// A tenure of length T holds T / `bump_ns` passes, at least one. Two contenders take turns of T and half a fetch,
+    /// so that a pass takes (fetch + 2 T) / passes; one way of the thrown line takes 1.5 fetches and T.
     pub fn from_probes(transfer_ns: f64, contended_ns: f64, bump_ns: f64) -> Distance {
         let passes_lost = contended_ns / bump_ns - 2.0;
         let tenure_fetches =

@@ -11,8 +11,8 @@ pub(crate) struct Place {
     pub(crate) word: u32,
 }
 
-/// What an access touches: a word, and where that straddles two lines its rest in the second one, which is an access of its
-/// own.
+/// What an access touches: a word, and where that straddles two lines its rest in the second one, which is an access of
+/// its own.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Target {
     pub(crate) place: Place,
@@ -96,9 +96,6 @@ pub(crate) struct LockWords {
     pub(crate) nodes: Vec<(Place, Place)>,
 }
 
-/// Offset of the last owner in a lock's bytes (`shm-layout`, `lock/place.rs`).
-const LAST_OWNER_OFFSET: u64 = 56;
-
 /// Queue nodes lie beyond every offset of a fields area.
 const NODES: u64 = 1 << 48;
 
@@ -175,7 +172,7 @@ impl Interner {
 }
 
 impl Scripts {
-    /// Resolves a Program whose every operation the model knows: [`refused`](crate::engine) has looked.
+    /// Resolves a Program whose every operation the model knows: [`knows`](crate::knows) has looked.
     pub(crate) fn of(program: &Program) -> Scripts {
         let mut interner = Interner::default();
         let locks = locks(program, &mut interner);
@@ -193,7 +190,7 @@ fn locks(program: &Program, interner: &mut Interner) -> Vec<LockWords> {
             kind: placed.kind,
             state: interner.place(placed.offset),
             serving: interner.place(placed.offset + 4),
-            owner: interner.place(placed.offset + LAST_OWNER_OFFSET),
+            owner: interner.place(placed.offset + LockKind::LAST_OWNER_OFFSET),
             nodes: (0..nodes)
                 .map(|node| nodes_at + node * LINE_PAIR_BYTES)
                 .map(|at| (interner.place(at), interner.place(at + 4)))

@@ -30,8 +30,8 @@ pub struct PairStory {
     pub transfers: u64,
 }
 
-/// A story as it is written. Words are told by their places in the line pair, so that counting a transfer takes a look into
-/// a table and no search.
+/// A story as it is written. Words are told by their places in the line pair, so that counting a transfer takes a look
+/// into a table and no search.
 #[derive(Clone, Debug)]
 pub(crate) struct Draft {
     words: usize,

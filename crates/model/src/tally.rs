@@ -4,7 +4,8 @@ use std::ops::Sub;
 
 macro_rules! tally {
     ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
-        /// Counts of one worker. Each miss of the first level is one of cold, capacity, conflict, coherence and upgrade.
+        /// Counts of one worker. Each miss of the first level is one of cold, capacity, conflict, coherence and
+        /// upgrade.
         #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
         pub struct Tally { $($(#[$doc])* pub $name: u64,)* }
 
@@ -33,8 +34,8 @@ tally! {
     l1d_stores,
     /// Writes that had to ask for the line: it was absent, or shared.
     l1d_store_misses,
-    /// Requests for content that went beyond the second level: to the last level, another core or memory. Upgrades, which
-    /// have the content, are none.
+    /// Requests for content that went beyond the second level: to the last level, another core or memory. Upgrades,
+    /// which have the content, are none.
     llc_loads,
     /// Of these, those that the cluster, its last level and its cores, could not serve.
     llc_load_misses,

@@ -103,7 +103,8 @@ fn overlaid(index: usize, kind: &Kind<'_>) -> Markup {
     }
 }
 
-/// The curves' letters at their ends. Ends that lie too close for two letters have one label, in the colour of the first.
+/// The curves' letters at their ends. Ends that lie too close for two letters have one label, in the colour of the
+/// first.
 fn labels(chart: &Chart, curves: &[Vec<At>], letters: &[String]) -> Vec<Mark> {
     const LETTER: (f64, f64) = (0.06, 0.07);
     let place = |(x, y): At| (chart.x.part(x), chart.y.part(y));

@@ -2,7 +2,7 @@
 //! print, dark or light, by keyboard, by a screen reader and on a telephone.
 //!
 //! Nothing is computed here that a figure rests on: each stands in [`record::Run`] already, and a section puts it where
-//! a reader looks for it, as a chart and as a table beside it. What is limited ([`limits`]) is limited aloud.
+//! a reader looks for it, as a chart and as a table beside it. What is limited (`limits`) is limited aloud.
 //!
 //! `chart` draws with plotters and its SVG back end; the map of the lines (`lines`) and the map of distances
 //! (`distances`) are tables of our own. Each section is a module that returns its markup.
@@ -17,7 +17,7 @@ mod diagnosis;
 mod distances;
 mod frame;
 mod latency;
-pub mod limits;
+mod limits;
 mod lines;
 mod names;
 mod reproduce;

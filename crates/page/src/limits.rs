@@ -4,25 +4,25 @@
 use maud::{Markup, html};
 
 /// Variants of a chart or table with a row each.
-pub const ROWS: usize = 32;
+pub(crate) const ROWS: usize = 32;
 /// Series laid over each other in a chart.
-pub const SERIES: usize = 8;
+pub(crate) const SERIES: usize = 8;
 /// Lines drawn of one arm.
-pub const LINES: usize = 12;
+pub(crate) const LINES: usize = 12;
 /// Arms whose lines are drawn.
-pub const MAPS: usize = 24;
+pub(crate) const MAPS: usize = 24;
 /// Pieces of a bar of shares.
-pub const SHARES: usize = 32;
+pub(crate) const SHARES: usize = 32;
 /// Columns of the table of counters.
-pub const COLUMNS: usize = 12;
+pub(crate) const COLUMNS: usize = 12;
 /// Charts of times, of each kind.
-pub const CHARTS: usize = 6;
+pub(crate) const CHARTS: usize = 6;
 /// CPUs of the map of distances.
-pub const CPUS: usize = 40;
+pub(crate) const CPUS: usize = 40;
 /// Rows of a table behind a chart of many points.
-pub const POINTS: usize = 48;
+pub(crate) const POINTS: usize = 48;
 /// Fields listed of one arm.
-pub const FIELDS: usize = 48;
+pub(crate) const FIELDS: usize = 48;
 
 /// What was left out: `3 variants more stand in run.json.`; nothing where nothing was.
 pub(crate) fn left_out(all: usize, shown: usize, what: &str) -> Markup {

@@ -51,8 +51,8 @@ pub const COUNTERS: [(&str, CountedBy); 28] = [
     ("throttled_ns", CountedBy::Kernel),
 ];
 
-/// The counters that a run whose scenario has regions asks for besides: who gave memory back, and whom that interrupted.
-/// All by the kernel. Other runs leave them out, since noting them costs time at the window's edges.
+/// The counters that a run whose scenario has regions asks for besides: who gave memory back, and whom that
+/// interrupted. All by the kernel. Other runs leave them out, since noting them costs time at the window's edges.
 pub const MEMORY_COUNTERS: [&str; 10] = [
     "tlb_shootdowns",
     "tlb_flushes_remote",

@@ -74,6 +74,10 @@ impl LockKind {
     /// layout.
     pub const BYTES: u64 = 64;
 
+    /// Offset of the owner record in a lock's bytes: behind the largest kind's own state. `shm-layout` holds its map
+    /// against it.
+    pub const LAST_OWNER_OFFSET: u64 = 56;
+
     /// A lock's alignment in bytes, whatever its kind.
     pub const ALIGN: u64 = 8;
 

@@ -6,7 +6,8 @@ mod properties;
 mod refuse;
 mod rules;
 
-pub use error::{PlacementError, Subject};
+pub use error::PlacementError;
+pub(crate) use error::Subject;
 
 use crate::units::WorkerIndex;
 use serde::{Deserialize, Serialize};
@@ -15,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Bytes a layout may reach to, shift included. An operation's offset is the signed 32-bit displacement of a memory
 /// operand (Intel SDM vol. 1, 3.7.5); half of that reach leaves room for the copies of an `unshared` arm. With a larger
 /// bound the worker's code could not name the offset.
-pub const MAX_LAYOUT_BYTES: u64 = 1 << 30;
+pub(crate) const MAX_LAYOUT_BYTES: u64 = 1 << 30;
 
 /// Share of the hottest element's accesses a second from which an element is hot under [`Strategy::HotCold`]. An
 /// element below it adds less than 5 % to the accesses of a line of hot ones, the precision a run aims at by default; a
@@ -113,7 +114,7 @@ pub struct Placed {
 /// # Errors
 /// [`PlacementError`] where offsets given by hand overlap, do not fit the elements or break the alignment of an atomic
 /// one, where the shift does so, or where the layout outgrows [`MAX_LAYOUT_BYTES`]; each has its cure.
-pub fn place(items: &[Item], placement: &Placement) -> Result<Layout, PlacementError> {
+pub(crate) fn place(items: &[Item], placement: &Placement) -> Result<Layout, PlacementError> {
     let keeps_all = placement.strategy == Strategy::Declared;
     let mut kept: Vec<&Item> = items.iter().filter(|item| keeps_all || item.touched).collect();
     kept.sort_by_key(|item| item.lock);
@@ -129,7 +130,7 @@ pub fn place(items: &[Item], placement: &Placement) -> Result<Layout, PlacementE
     refuse::overlaps(&kept, &laid.offsets, &names)?;
     refuse::misaligned(&kept, &laid.offsets, &names)?;
     refuse::misaligning_shift(&kept, placement.shift, &names)?;
-    refuse::too_large(&kept, &laid, placement.shift, &names)?;
+    refuse::too_large(&kept, &laid.offsets, laid.bytes.saturating_add(placement.shift), &names)?;
     let mut placed: Vec<Placed> =
         kept.iter().zip(&laid.offsets).map(|(item, offset)| placed(item, offset + placement.shift)).collect();
     placed.sort_by_key(|p| p.offset);

@@ -2,7 +2,7 @@
 
 use crate::lock::LockKind;
 use crate::placement::Layout;
-use crate::region::{MemoryStep, Region};
+use crate::region::{MemoryStep, Pages, Region};
 use crate::scenario::Width;
 use crate::units::{CpuId, Nanos, PAGE_BYTES, WorkerIndex};
 use serde::{Deserialize, Serialize};
@@ -42,6 +42,23 @@ pub struct Program {
 const TOUCH_ALLOWED_NS: u64 = 50_000;
 
 impl Program {
+    /// An arm of these workers and nothing else, with a window of no length: a base for what is bound to no scenario.
+    pub fn of(workers: impl IntoIterator<Item = WorkerProgram>) -> Program {
+        Program {
+            arm: "arm".to_owned(),
+            window: Nanos(0),
+            warm_up: Nanos(0),
+            layout: Layout { placed: Vec::new(), bytes: 0 },
+            area_bytes: 0,
+            locks: Vec::new(),
+            regions: Vec::new(),
+            workers: workers.into_iter().collect(),
+            shares_cpu: false,
+            timed_locks: true,
+            seed: 0,
+        }
+    }
+
     /// The longest that one pass computes, sleeps, touches and waits for locks with a timeout by its own steps, over
     /// all workers; other waiting comes on top. Deadlines add it: a pass that was begun in the window is finished.
     pub fn longest_pass(&self) -> Nanos {
@@ -68,6 +85,11 @@ impl Program {
         Nanos(self.workers.iter().map(pages).max().unwrap_or(0).saturating_mul(TOUCH_ALLOWED_NS))
     }
 
+    /// The worker of that index over all roles, where the arm has it.
+    pub fn worker(&self, index: u32) -> Option<&WorkerProgram> {
+        self.workers.iter().find(|worker| worker.index.0 == index)
+    }
+
     /// The workers of each process, in the order of [`WorkerProgram::process`]: one, or several that are its threads.
     pub fn processes(&self) -> impl Iterator<Item = &[WorkerProgram]> {
         self.workers.chunk_by(|one, next| one.process == next.process)
@@ -77,6 +99,36 @@ impl Program {
     pub fn workers_a_cpu(&self) -> u32 {
         let on = |cpu| self.workers.iter().filter(|w| w.cpu == cpu).count() as u32;
         self.workers.iter().map(|w| on(w.cpu)).max().unwrap_or(1)
+    }
+
+    /// Whether some worker's loop has steps on regions.
+    pub fn has_memory_steps(&self) -> bool {
+        self.workers.iter().any(|worker| worker.memory_steps().next().is_some())
+    }
+
+    /// Whether the worker's process needs the region of that index mapped for this worker.
+    pub fn maps(&self, worker: &WorkerProgram, region: u32) -> bool {
+        let shared = self.regions.get(region as usize).is_some_and(|region| region.shared);
+        let names = |step: &MemoryStep| step.region == region && step.verb.needs_mapping(shared);
+        worker.populate.contains(&region) || worker.memory_steps().any(|(_, step)| names(step))
+    }
+
+    /// Whether any worker needs it mapped.
+    fn is_mapped(&self, region: u32) -> bool {
+        self.workers.iter().any(|worker| self.maps(worker, region))
+    }
+
+    /// Where the shared regions of a kind of page lie in the one file that holds them: offset by region, `None` for one that
+    /// is private, of other pages, or mapped by nobody; and the file's length, 0 where there is none.
+    pub fn shared_file(&self, pages: Pages) -> (Vec<Option<u64>>, u64) {
+        let mut end = 0u64;
+        let offsets = self.regions.iter().zip(0..).map(|(region, index)| {
+            let placed = region.shared && region.pages == pages && self.is_mapped(index);
+            let start = end;
+            end += if placed { region.bytes } else { 0 };
+            placed.then_some(start)
+        });
+        (offsets.collect(), end)
     }
 }
 
@@ -119,6 +171,25 @@ pub struct WorkerProgram {
 }
 
 impl WorkerProgram {
+    /// Worker 0, alone in process 0 on CPU 0, with a closed loop of these operations, each of them a step and due in every
+    /// pass: a base for what is bound to no scenario.
+    pub fn of(kinds: impl IntoIterator<Item = OpKind>) -> WorkerProgram {
+        let ops: Vec<Op> = kinds.into_iter().zip(0..).map(|(kind, step)| Op { every: 1, step, kind }).collect();
+        WorkerProgram {
+            index: WorkerIndex(0),
+            role: 0,
+            role_name: "role".to_owned(),
+            cpu: CpuId(0),
+            process: 0,
+            period: None,
+            latency: false,
+            after: Nanos(0),
+            populate: Vec::new(),
+            steps: ops.iter().map(|op| format!("{:?}", op.kind)).collect(),
+            ops,
+        }
+    }
+
     /// Whether a pass can wait for another worker, for the kernel, or give up the CPU; then the stop word is looked at
     /// each pass.
     pub fn can_block(&self) -> bool {
@@ -140,6 +211,14 @@ impl WorkerProgram {
     /// Whether its loop ends the process: then it leaves no trace, and its end is no failure.
     pub fn dies(&self) -> bool {
         self.ops.iter().any(|op| op.kind == OpKind::Die)
+    }
+
+    /// Its memory steps, in order, with the index of each operation.
+    pub fn memory_steps(&self) -> impl Iterator<Item = (usize, &MemoryStep)> {
+        self.ops.iter().enumerate().filter_map(|(index, op)| match &op.kind {
+            OpKind::Memory(step) => Some((index, step)),
+            _ => None,
+        })
     }
 }
 

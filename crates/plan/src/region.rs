@@ -1,11 +1,10 @@
 //! Regions: memory in pages, beside the fields, for steps that the kernel's paging is under study in.
 
-use crate::program::{OpKind, Program, WorkerProgram};
 use crate::units::{HUGE_PAGE_BYTES, Nanos, PAGE_BYTES};
 use serde::{Deserialize, Serialize};
 
-/// Memory of a size and a kind of page, mapped before the window by each process of which a worker names it, and untouched
-/// but for [`WorkerProgram::populate`].
+/// Memory of a size and a kind of page, mapped before the window by each process of which a worker names it, and
+/// untouched but for [`WorkerProgram::populate`](crate::WorkerProgram::populate).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Region {
     /// Its name in steps.
@@ -56,7 +55,7 @@ impl Region {
 pub struct MemoryStep {
     /// What is done.
     pub verb: MemoryVerb,
-    /// Index into [`Case::regions`](crate::Case::regions), or into [`Program::regions`].
+    /// Index into [`Case::regions`](crate::Case::regions), or into [`Program::regions`](crate::Program::regions).
     pub region: u32,
     /// Bytes a pass: a multiple of the chunk, at most the region's.
     pub bytes: u64,
@@ -86,9 +85,11 @@ pub enum MemoryVerb {
     DontNeed,
     /// `mprotect` to read-only and back, of this process's view.
     Protect,
-    /// `mmap` of new private memory, touched; it stays until the pass unmaps it. Of the region only size and pages count.
+    /// `mmap` of new private memory, touched; it stays until the pass unmaps it. Of the region only size and pages
+    /// count.
     Map,
-    /// `munmap` of what the pass has mapped; of a shared region, of this process's view, which is mapped anew in its place.
+    /// `munmap` of what the pass has mapped; of a shared region, of this process's view, which is mapped anew in its
+    /// place.
     Unmap,
     /// `malloc` of a chunk, touched, and `free`. Of the region only the size counts.
     Free,
@@ -132,47 +133,5 @@ impl MemoryVerb {
             MemoryVerb::Unmap => shared,
             _ => true,
         }
-    }
-}
-
-impl WorkerProgram {
-    /// Its memory steps, in order, with the index of each operation.
-    pub fn memory_steps(&self) -> impl Iterator<Item = (usize, &MemoryStep)> {
-        self.ops.iter().enumerate().filter_map(|(index, op)| match &op.kind {
-            OpKind::Memory(step) => Some((index, step)),
-            _ => None,
-        })
-    }
-}
-
-impl Program {
-    /// Whether some worker's loop has steps on regions.
-    pub fn has_memory_steps(&self) -> bool {
-        self.workers.iter().any(|worker| worker.memory_steps().next().is_some())
-    }
-
-    /// Whether the worker's process needs the region of that index mapped for this worker.
-    pub fn maps(&self, worker: &WorkerProgram, region: u32) -> bool {
-        let shared = self.regions.get(region as usize).is_some_and(|region| region.shared);
-        let names = |step: &MemoryStep| step.region == region && step.verb.needs_mapping(shared);
-        worker.populate.contains(&region) || worker.memory_steps().any(|(_, step)| names(step))
-    }
-
-    /// Whether any worker needs it mapped.
-    pub fn is_mapped(&self, region: u32) -> bool {
-        self.workers.iter().any(|worker| self.maps(worker, region))
-    }
-
-    /// Where the shared regions of a kind of page lie in the one file that holds them: offset by region, `None` for one that
-    /// is private, of other pages, or mapped by nobody; and the file's length, 0 where there is none.
-    pub fn shared_file(&self, pages: Pages) -> (Vec<Option<u64>>, u64) {
-        let mut end = 0u64;
-        let offsets = self.regions.iter().zip(0..).map(|(region, index)| {
-            let placed = region.shared && region.pages == pages && self.is_mapped(index);
-            let start = end;
-            end += if placed { region.bytes } else { 0 };
-            placed.then_some(start)
-        });
-        (offsets.collect(), end)
     }
 }

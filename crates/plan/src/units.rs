@@ -46,6 +46,10 @@ impl fmt::Display for WorkerIndex {
 #[serde(transparent)]
 pub struct Nanos(pub u64);
 
+/// What a `sleep` takes beyond its time: the kernel's default timer slack, that of a thread under the default policy
+/// (prctl(2), PR_SET_TIMERSLACK). If a machine's differs, loops that sleep are estimated and modelled too fast or too slow.
+pub const TIMER_SLACK: Nanos = Nanos(50_000);
+
 impl Nanos {
     /// The same length as a [`std::time::Duration`].
     pub fn duration(self) -> std::time::Duration {

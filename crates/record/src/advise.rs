@@ -1,7 +1,10 @@
-//! What `coordinator advise --json` prints: the layouts that came into question, what was measured of them, and the advice.
+//! What `coordinator advise --json` prints: the layouts that came into question, what was measured of them, and the
+//! advice.
 
 use crate::compare::Verdict;
-use crate::run::{Host, Interval, ScenarioText, Tool, Warning};
+use crate::diagnosis::Warning;
+use crate::figure::Interval;
+use crate::run::{Host, ScenarioText, Tool};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -28,8 +31,8 @@ pub struct AdviseRun {
     pub scenario: ScenarioText,
     /// The variant that stands for the present layout, and the point of the sweep, where there is one.
     pub present: String,
-    /// The present layout against itself, over all roles, as a ratio minus 1: a smaller effect was not seen. `None` where it
-    /// resolved nothing.
+    /// The present layout against itself, over all roles, as a ratio minus 1: a smaller effect was not seen. `None`
+    /// where it resolved nothing.
     pub resolution: Option<f64>,
     /// Blocks measured: how often each measured layout was run.
     pub blocks: u32,
@@ -59,13 +62,15 @@ pub struct AdvisedLayout {
     pub bytes: u64,
     /// Alignment that the struct needs.
     pub align: u64,
-    /// Where it asks for another program: when that one is the same to those who use the fields, which no measurement tells.
+    /// Where it asks for another program: when that one is the same to those who use the fields, which no measurement
+    /// tells.
     pub code_change: Option<String>,
     /// What became of it.
     pub state: LayoutState,
     /// Why it has no measured figures, where it has none.
     pub why: Option<String>,
-    /// Time of a pass in the present layout over that in this one, the geometric mean over the roles: above 1 is faster.
+    /// Time of a pass in the present layout over that in this one, the geometric mean over the roles: above 1 is
+    /// faster.
     pub gain: Option<Interval>,
     /// What its interval says: faster and slower are by more than the present layout differs from itself.
     pub verdict: Option<Verdict>,

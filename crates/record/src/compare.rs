@@ -1,6 +1,7 @@
 //! What `compare` found: the JSON contract of `coordinator compare --json`.
 
-use crate::run::{Interval, Percentiles, Regime, Tool};
+use crate::figure::{Interval, Percentiles};
+use crate::run::{Regime, Tool};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -144,8 +145,8 @@ pub struct CompareRow {
     pub verdict: Verdict,
     /// What the judgement rests on where it is `unresolved`.
     pub why: Option<String>,
-    /// The smallest effect that could have been told here, as a ratio minus 1: how far the interval reaches, and of a run's
-    /// first variant what its control arm could not tell from nothing, where that is more.
+    /// The smallest effect that could have been told here, as a ratio minus 1: how far the interval reaches, and of a
+    /// run's first variant what its control arm could not tell from nothing, where that is more.
     pub smallest_effect: Option<f64>,
     /// Bytes of the layout.
     pub bytes: Both<u64>,

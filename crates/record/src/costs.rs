@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What a worker's own operations cost it that wait for no other worker, nanoseconds each; and how long waking one takes.
-/// `None` where it could not be timed here. Each is the shortest of several tries: what disturbs a try makes it longer.
+/// What a worker's own operations cost it that wait for no other worker, nanoseconds each; and how long waking one
+/// takes. `None` where it could not be timed here. Each is the shortest of several tries: what disturbs a try makes it
+/// longer.
 ///
 /// These are the figures that a model of this machine needs beside the probes of lines between CPUs. They are of one
 /// CPU in one repetition: a busy sibling thread or another clock changes them all.

@@ -28,8 +28,8 @@ pub struct Check {
     pub why: String,
     /// The command or setting that changes it, where the state is not `ok` and something does; else `None`.
     pub cure: Option<String>,
-    /// Whether this spoils runs of the scenario asked about, whatever its state: room that is enough for most may be too
-    /// little for one. False where no scenario is.
+    /// Whether this spoils runs of the scenario asked about, whatever its state: room that is enough for most may be
+    /// too little for one. False where no scenario is.
     pub spoils: bool,
 }
 

@@ -1,8 +1,29 @@
 //! What stands behind the counters' names in a run: who counts, and what a reader is told is counted.
 
-use crate::run::CountedEvent;
 use plan::CountedBy;
 use plan::event::{COUNTERS, is_counter};
+use serde::{Deserialize, Serialize};
+
+/// What stands behind a counter's name on one kind of core of this machine.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CountedEvent {
+    /// The counter's name, a key of `counters`.
+    pub name: String,
+    /// What a table calls it here, in a few words: where the kernel's generic event counts something else than its
+    /// name says, this says what it counts.
+    pub shown: String,
+    /// The event in perf's spelling (`L1-dcache-load-misses`, `cpu/event=0x44,umask=0x04/`), for a check by hand;
+    /// `None` where it is no perf event or this machine has none.
+    pub event: Option<String>,
+    /// What is counted, in a sentence.
+    pub counts: String,
+    /// Where that is written down: a manual, a source file, an address.
+    pub source: String,
+    /// Who counts it.
+    pub counted_by: CountedBy,
+    /// The CPUs of this kind of core among those asked, as the kernel writes lists: `0-3,8`.
+    pub cpus: String,
+}
 
 /// A run's events, to look names up in. A name that is not among them is looked up in [`COUNTERS`]: files of old runs
 /// list no events.
@@ -23,8 +44,8 @@ impl<'a> Events<'a> {
         }
     }
 
-    /// What is counted here, in a few words for a head or a sentence; on a machine with several kinds of core, what each
-    /// of them counts.
+    /// What is counted here, in a few words for a head or a sentence; on a machine with several kinds of core, what
+    /// each of them counts.
     pub fn shown(self, name: &str) -> String {
         let mut all: Vec<&str> = Vec::new();
         for event in self.of(name).filter(|_| self.differs(name)) {
@@ -58,8 +79,7 @@ fn capitals(words: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::Events;
-    use crate::run::CountedEvent;
+    use super::{CountedEvent, Events};
     use plan::CountedBy::{self, Kernel, Processor};
 
     fn event(name: &str, shown: &str, counted_by: CountedBy) -> CountedEvent {

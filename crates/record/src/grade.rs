@@ -1,7 +1,10 @@
 //! What `grade` found: the JSON contract of `coordinator grade --json`, with all that grading again elsewhere takes.
 
+use crate::arm::ArmSummary;
+use crate::diagnosis::Warning;
+use crate::figure::Interval;
 use crate::observation::Observation;
-use crate::run::{ArmSummary, Host, Interval, Method, Tool, Warning};
+use crate::run::{Host, Method, Tool};
 use serde::{Deserialize, Serialize};
 
 /// One grading of a student's file.

@@ -4,15 +4,16 @@ use crate::reading::Reading;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The log of one worker's window. It is kept in memory of a fixed size: events that found it full are counted and nothing
-/// more is known of them.
+/// The log of one worker's window. It is kept in memory of a fixed size: events that found it full are counted and
+/// nothing more is known of them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct KernelTrace {
     /// The events, in order.
     pub events: Vec<KernelEvent>,
     /// Events that found the log full.
     pub lost: u64,
-    /// Distinct stacks of the kernel's, each from the innermost frame outwards: return addresses. Empty unless asked for.
+    /// Distinct stacks of the kernel's, each from the innermost frame outwards: return addresses. Empty unless asked
+    /// for.
     pub stacks: Vec<Vec<u64>>,
     /// Why some kind of event is not logged, or none is; `None` where all are.
     pub missing: Option<Reading>,
@@ -100,7 +101,8 @@ impl FlushReason {
 pub struct KernelObservation {
     /// Logged events by [name](KernelEventKind::name); those that found the log full are in none.
     pub events: BTreeMap<String, u64>,
-    /// Interrupts and flushes by another CPU's request that fell into a call with which another worker gave memory back.
+    /// Interrupts and flushes by another CPU's request that fell into a call with which another worker gave memory
+    /// back.
     pub during_calls: u64,
     /// Of the calls of all other workers, those into which such an event of this worker's fell.
     pub calls_seen: u64,
@@ -134,8 +136,8 @@ pub struct StackCount {
 pub struct StackSummary {
     /// The role in whose time it was met.
     pub role: String,
-    /// [Name](KernelEventKind::name) of the kind of event: `flush_sent` is the culprit's side, `flush_remote` and `interrupt`
-    /// the victim's.
+    /// [Name](KernelEventKind::name) of the kind of event: `flush_sent` is the culprit's side, `flush_remote` and
+    /// `interrupt` the victim's.
     pub event: String,
     /// How often, over the role's workers and the repetitions that count.
     pub count: u64,

@@ -1,15 +1,15 @@
 //! What memory steps left: a worker's batches of touches through the window, and the calls that gave memory back.
 
-use crate::observation::WaitCount;
-use crate::trace::TickCount;
+use crate::times::{NsCount, TickCount};
 use plan::MemoryVerb;
 use serde::{Deserialize, Serialize};
 
-/// One worker's memory steps in one window, unjudged; `None` in a [`Trace`](crate::Trace) whose loop has none. All of it is
-/// kept in memory that was reserved and touched before the warm-up.
+/// One worker's memory steps in one window, unjudged; `None` in a [`Trace`](crate::Trace) whose loop has none. All of
+/// it is kept in memory that was reserved and touched before the warm-up.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MemoryTrace {
-    /// Length of a bucket of the timeline, ticks: a millisecond, or longer where the window has more of them than are kept.
+    /// Length of a bucket of the timeline, ticks: a millisecond, or longer where the window has more of them than are
+    /// kept.
     pub bucket_ticks: u64,
     /// Buckets with a batch in them, ascending.
     pub buckets: Vec<BatchBucket>,
@@ -96,7 +96,8 @@ pub struct Punched {
     pub bytes: u64,
 }
 
-/// One worker's memory steps in one repetition: the trace in nanoseconds. Times are nanoseconds after the window opened.
+/// One worker's memory steps in one repetition: the trace in nanoseconds. Times are nanoseconds after the window
+/// opened.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MemoryObservation {
     /// Batches of touches from the begin of the last role's work on.
@@ -124,13 +125,13 @@ pub struct MemoryObservation {
     pub bucket_ns: f64,
     /// Each batch as it was, from the begin of the last role's work on. In memory only, as all that follows.
     #[serde(skip)]
-    pub uncorrected: Vec<WaitCount>,
+    pub uncorrected: Vec<NsCount>,
     /// Those before it, where it comes later than the window.
     #[serde(skip)]
-    pub before: Vec<WaitCount>,
+    pub before: Vec<NsCount>,
     /// Of [`MemoryObservation::uncorrected`], each stall charged to every batch that should have started meanwhile.
     #[serde(skip)]
-    pub corrected: Vec<WaitCount>,
+    pub corrected: Vec<NsCount>,
     /// The batches through the window.
     #[serde(skip)]
     pub timeline: WorkerTimeline,
@@ -169,7 +170,8 @@ pub struct WorkerTimeline {
 }
 
 impl WorkerTimeline {
-    /// Most calls, and most stalls, that `run.json` keeps of a worker: a page can show no more, and `timeline.csv` has all.
+    /// Most calls, and most stalls, that `run.json` keeps of a worker: a page can show no more, and `timeline.csv` has
+    /// all.
     pub const MOST_CALLS: usize = 250;
 }
 

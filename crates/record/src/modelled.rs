@@ -1,7 +1,8 @@
-//! What a model made of arms: computed from the Program and a machine's figures, never measured. It stands beside what was
-//! measured, under its own name.
+//! What a model made of arms: computed from the Program and a machine's figures, never measured. It stands beside what
+//! was measured, under its own name.
 
-use crate::run::{Kind, LayoutRow, Modelled, ScenarioText, Tool};
+use crate::arm::{Kind, LayoutRow, Modelled};
+use crate::run::{ScenarioText, Tool};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

@@ -3,7 +3,8 @@
 use crate::costs::CostProbe;
 use crate::kernel_log::KernelObservation;
 use crate::memory::MemoryObservation;
-use crate::trace::CounterReadings;
+use crate::reading::CounterReadings;
+use crate::times::NsCount;
 use serde::{Deserialize, Serialize};
 
 /// One worker's share of one repetition, after the co-running mask. A row of `samples.csv`.
@@ -64,17 +65,17 @@ pub struct Observation {
     /// Why the repetition does not count. Empty where it does; the same for all its workers. The reasons are
     /// `lost_time` (little of the window was co-running), `regime_changed` (before and after it the line's times
     /// differ), `no_regime` (evictions left the contended probe without a reading), `core_speed_changed` (a core became
-    /// faster or slower within it), `gap_log_full` (evictions are missing from the mask) and `region_used_up` (a region was
-    /// punched all through before the window ended).
+    /// faster or slower within it), `gap_log_full` (evictions are missing from the mask) and `region_used_up` (a region
+    /// was punched all through before the window ended).
     pub spoiled: Vec<String>,
     /// Counters over the whole window.
     pub counters: CounterReadings,
     /// Latencies of its passes, from the intended start, unmasked. In memory only.
     #[serde(skip)]
-    pub response: Vec<WaitCount>,
+    pub response: Vec<NsCount>,
     /// The same from the actual start. In memory only.
     #[serde(skip)]
-    pub service: Vec<WaitCount>,
+    pub service: Vec<NsCount>,
     /// Its memory steps; `None` where its loop has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<MemoryObservation>,
@@ -97,10 +98,10 @@ pub struct LockObservation {
     pub contended: u64,
     /// Contended waits that overlap no eviction, and began when all roles had. In memory only.
     #[serde(skip)]
-    pub kept_waits: Vec<WaitCount>,
+    pub kept_waits: Vec<NsCount>,
     /// Every contended wait in the log. In memory only.
     #[serde(skip)]
-    pub all_waits: Vec<WaitCount>,
+    pub all_waits: Vec<NsCount>,
     /// Waits that found the log full.
     pub waits_lost: u64,
     /// Changes of owner.
@@ -114,7 +115,7 @@ pub struct LockObservation {
     pub shared: u64,
     /// Sampled holds that overlap no eviction. In memory only.
     #[serde(skip)]
-    pub holds: Vec<WaitCount>,
+    pub holds: Vec<NsCount>,
     /// Turns spun, where the lab's own algorithm spins.
     #[serde(default)]
     pub spins: u64,
@@ -130,13 +131,4 @@ pub struct LockObservation {
     /// Longest stretch of the window without an acquisition by this worker.
     #[serde(default)]
     pub longest_gap_ns: f64,
-}
-
-/// How many waits were that long, to three digits, as an HdrHistogram counts them: a repetition can hold a million.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct WaitCount {
-    /// Length.
-    pub ns: u64,
-    /// How many.
-    pub count: u64,
 }

@@ -1,6 +1,11 @@
 //! A counter's reading. A count that could not be taken is not zero.
 
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Counter readings by glossary name (`l1d_load_misses`, `context_switches`, …), over the measuring window alone;
+/// those that [span the warm-up](plan::event::spans_warm_up) over that too.
+pub type CounterReadings = BTreeMap<String, Reading>;
 
 /// What a counter said over one measuring window, or why it said nothing.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

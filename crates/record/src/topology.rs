@@ -77,8 +77,8 @@ pub struct PairLatency {
     pub max: f64,
     /// Readings: two a repetition, each the median of blocks of round trips.
     pub readings: u32,
-    /// A pass of two CPUs that count up words of one line, nanoseconds: the median of the readings whose one-way time is
-    /// near the median. `None` where evictions left none.
+    /// A pass of two CPUs that count up words of one line, nanoseconds: the median of the readings whose one-way time
+    /// is near the median. `None` where evictions left none.
     pub contended_ns: Option<f64>,
     /// A fetch of the line from the other CPU, worked out from the two; `None` likewise.
     pub fetch_ns: Option<f64>,
@@ -118,8 +118,8 @@ pub struct PairSample {
     pub why: String,
 }
 
-/// Two workers that each `bump` and `flush` a line of their own: where a miss fetches the other line of a 128-byte pair as
-/// well, they disturb each other on the lines of one pair and not on neighbouring lines of two.
+/// Two workers that each `bump` and `flush` a line of their own: where a miss fetches the other line of a 128-byte pair
+/// as well, they disturb each other on the lines of one pair and not on neighbouring lines of two.
 #[derive(Copy, Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AdjacentLine {
     /// A pass on the two lines of one pair, nanoseconds.

@@ -6,13 +6,9 @@
 use crate::costs::CostProbe;
 use crate::kernel_log::KernelTrace;
 use crate::memory::MemoryTrace;
-use crate::reading::Reading;
+use crate::reading::CounterReadings;
+use crate::times::{TickCount, TickSpan};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
-
-/// Counter readings by glossary name (`l1d_load_misses`, `context_switches`, …), over the measuring window alone;
-/// those that [span the warm-up](plan::event::spans_warm_up) over that too.
-pub type CounterReadings = BTreeMap<String, Reading>;
 
 /// One worker's record of one repetition.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -34,11 +30,11 @@ pub struct Trace {
     pub close_ticks: u64,
     /// Passes between the first and the last clock read inside the window.
     pub passes: u64,
-    /// Passes of the loop from its first on: those of the warm-up, of the window, and after it. What one of them adds up
-    /// in memory was added so many times.
+    /// Passes of the loop from its first on: those of the warm-up, of the window, and after it. What one of them adds
+    /// up in memory was added so many times.
     pub all_passes: u64,
-    /// Whether its last pass was given up in its middle, for a wait that would not have ended: what that pass did before
-    /// stays done, and it is not among [`Trace::all_passes`].
+    /// Whether its last pass was given up in its middle, for a wait that would not have ended: what that pass did
+    /// before stays done, and it is not among [`Trace::all_passes`].
     pub gave_up: bool,
     /// Ticks between those two reads.
     pub span_ticks: u64,
@@ -77,7 +73,8 @@ pub struct Trace {
     /// The same after the window.
     pub core_loop_after_ticks: u64,
     /// Ticks between the two notes of what is taken from the worker's CPU and cgroup: before the warm-up, and after all
-    /// have left the window. Counters that [span the warm-up](plan::event::spans_warm_up) are of this stretch. `None` where not both were made.
+    /// have left the window. Counters that [span the warm-up](plan::event::spans_warm_up) are of this stretch. `None`
+    /// where not both were made.
     pub noted_ticks: Option<u64>,
     /// What the worker's counters said about its window.
     pub counters: CounterReadings,
@@ -156,7 +153,7 @@ pub struct LockTrace {
     /// Times the first try failed.
     pub contended: u64,
     /// Contended waits in order; those beyond the log's capacity are in [`LockTrace::waits_lost`] alone.
-    pub waits: Vec<Wait>,
+    pub waits: Vec<TickSpan>,
     /// Contended waits that found the log full.
     pub waits_lost: u64,
     /// Acquisitions after which the lock's previous owner was another worker.
@@ -170,7 +167,7 @@ pub struct LockTrace {
     /// Sampled holds in order: one acquisition in [`HOLD_SAMPLING`](crate::HOLD_SAMPLING), from owning to releasing;
     /// for a sequence lock's reader with what it read again. Sampling stops where the log is full, and none are taken
     /// in a `plain` arm.
-    pub holds: Vec<Wait>,
+    pub holds: Vec<TickSpan>,
     /// Turns that contended acquisitions spun, where the lab's own algorithm spins; 0 for the others.
     pub spins: u64,
     /// Times the lab's own algorithm slept in the kernel; 0 for the others, whose calls the counter `futex_calls` sees.
@@ -185,15 +182,6 @@ pub struct LockTrace {
     pub longest_gap_ticks: u64,
 }
 
-/// So many passes took that long, to three digits, as an HdrHistogram counts them.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TickCount {
-    /// Length.
-    pub ticks: u64,
-    /// How many.
-    pub count: u64,
-}
-
 /// Latencies of one worker's passes in the window, where its role asks for them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LatencyTrace {
@@ -201,13 +189,4 @@ pub struct LatencyTrace {
     pub response: Vec<TickCount>,
     /// From its actual start to its end.
     pub service: Vec<TickCount>,
-}
-
-/// One contended wait.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Wait {
-    /// When the first try had failed.
-    pub start_ticks: u64,
-    /// From then until the lock was owned.
-    pub ticks: u64,
 }

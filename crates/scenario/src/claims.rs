@@ -1,13 +1,15 @@
-//! `[[expect]]`: claims on the outcome, and the conditions under which they are made. Predictions are written in the same
-//! words, and are read here too.
+//! `[[expect]]`: claims on the outcome, and the conditions under which they are made. Predictions are written in the
+//! same words, and are read here too.
+
+mod scope;
+
+pub(crate) use scope::ClaimScope;
 
 use crate::context::{Context, Place};
 use crate::document::{Node, Table, quoted};
 use crate::refusal::Problem;
 use crate::{read, words};
-use plan::event::countable;
 use plan::expect::{Against, Expect, HostFact, Metric, Quantity, Relation, Subject, Term, When};
-use plan::{Arm, Baseline, EventSpec, Role};
 use std::ops::Range;
 
 /// What is read: what messages call it, and how it is written.
@@ -24,90 +26,12 @@ const PREDICTION: Grammar = Grammar {
     reads: "a prediction reads: metric(arm) / metric(arm) = 5, or metric(arm) = 100; without `=` the number is asked for",
 };
 
-/// What claims and predictions can name.
-pub(crate) struct Scope {
-    arms: Vec<String>,
-    roles: Vec<String>,
-    locks: Vec<String>,
-    /// Roles that end their process in every arm.
-    silent: Vec<String>,
-    /// Names of counters: the lab's, and those of the user's events that look like names.
-    counters: Vec<String>,
-    /// Names that look like a baseline's arm, and why there is no such arm.
-    absent: Vec<(String, String)>,
-}
-
-impl Scope {
-    /// `roles` and `locks` are all that the scenario declares.
-    pub(crate) fn new(
-        arms: &[Arm],
-        (roles, locks): (&[String], &[String]),
-        baselines: Option<&[Baseline]>,
-        events: &[EventSpec],
-    ) -> Scope {
-        let (declared, locks) = (roles, locks.to_vec());
-        let mut names: Vec<String> = arms.iter().map(|arm| arm.name.clone()).collect();
-        let mut absent = Vec::new();
-        let left_out = |baseline| baselines.is_some_and(|chosen| !chosen.contains(&baseline));
-        let mut add = |name: String, why: Option<&str>| match why {
-            Some(why) => absent.push((name, why.to_owned())),
-            None => names.push(name),
-        };
-        add("control".to_owned(), None);
-        let roles = arms.first().map_or(&[][..], |arm| &arm.case.roles);
-        for role in roles {
-            let why = match () {
-                () if left_out(Baseline::Solo) => Some("[measure] baselines leaves `solo` out"),
-                () if role.waits() => Some("this role waits for another, so it cannot run alone"),
-                () if role.dies() => Some("this role ends its own process, so it leaves no figures"),
-                () => None,
-            };
-            add(format!("solo:{}", role.name), why);
-        }
-        for (index, variant) in arms.iter().map(|arm| arm.variant.as_str()).collect::<Vec<_>>().iter().enumerate() {
-            let why = match () {
-                () if left_out(Baseline::Unshared) => Some("[measure] baselines leaves `unshared` out"),
-                () if roles.iter().any(Role::waits) => {
-                    Some("one role waits for another here, so each needs the other's word")
-                }
-                () if arms[0].variant != *variant => Some("baselines are made of the first variant alone"),
-                () => None,
-            };
-            if arms[..index].iter().all(|arm| arm.variant != *variant) {
-                add(format!("unshared:{variant}"), why);
-            }
-        }
-        // Which of the first variant's arms the references are made of is the machine's to say.
-        let first_variant = || arms.iter().filter(|arm| arm.variant == arms[0].variant);
-        let why = match () {
-            () if left_out(Baseline::Plain) => Some("[measure] baselines leaves `plain` out"),
-            () if !first_variant().any(|arm| arm.case.tries_first()) => {
-                Some("no lock of the first variant is tried before it is taken, so there is nothing to price")
-            }
-            () => None,
-        };
-        add("plain".to_owned(), why);
-        let dies = |name: &&String| {
-            let of_name = |arm: &Arm| arm.case.roles.iter().any(|role| role.name == **name && role.dies());
-            !arms.is_empty() && arms.iter().all(of_name)
-        };
-        let silent = declared.iter().filter(dies).cloned().collect();
-        let mut counters: Vec<String> = Vec::new();
-        for name in countable(events) {
-            if !counters.iter().any(|known| known == name) {
-                counters.push(name.to_owned());
-            }
-        }
-        Scope { arms: names, roles: declared.to_vec(), locks, silent, counters, absent }
-    }
-}
-
 /// Reads every `[[expect]]`.
-pub(crate) fn read(context: &mut Context, root: &Table, scope: &Scope) -> Vec<Expect> {
+pub(crate) fn read(context: &mut Context, root: &Table, scope: &ClaimScope) -> Vec<Expect> {
     root.listed("expect").filter_map(|(node, table)| expect(context, node, table, scope)).collect()
 }
 
-fn expect(context: &mut Context, header: &Node, table: &Table, scope: &Scope) -> Option<Expect> {
+fn expect(context: &mut Context, header: &Node, table: &Table, scope: &ClaimScope) -> Option<Expect> {
     let when = table.get("when").map(|node| when(context, node));
     let Some(node) = table.get("claim") else {
         let problem = Problem::at(&header.place, "an [[expect]] without a claim").label("`claim` is missing");
@@ -133,7 +57,7 @@ pub(crate) fn prediction(
     context: &mut Context,
     node: &Node,
     text: &str,
-    scope: &Scope,
+    scope: &ClaimScope,
 ) -> Option<(Quantity, Option<f64>)> {
     let mut reader = ClaimReader { context, node, text, at: 0, scope, grammar: &PREDICTION };
     let term = reader.term()?;
@@ -153,7 +77,7 @@ struct ClaimReader<'a> {
     node: &'a Node,
     text: &'a str,
     at: usize,
-    scope: &'a Scope,
+    scope: &'a ClaimScope,
     grammar: &'static Grammar,
 }
 

@@ -23,6 +23,7 @@ mod read;
 mod regions;
 mod roles;
 pub mod schema;
+mod scope;
 mod source;
 mod steps;
 
@@ -100,7 +101,8 @@ fn build(context: &mut Context, overrides: &[(String, String)]) -> Option<(Plan,
     let root = document::read(context)?;
     let outline = outline::read(context, &root);
     let flags = expand::flags(context, overrides, &root, &outline);
-    // The file's own arms, which claims may name, are judged under the flags' times: `--window 3s` makes room for a pass.
+    // The file's own arms, which claims may name, are judged under the flags' times: `--window 3s` makes room for a
+    // pass.
     let timed = with_flags(&root, flags.iter().filter(|flag| flag.setting.is_of_measure()));
     let asked = events::read(context, &timed);
     let measure = measure::whole_run(context, &timed, &outline, &asked);
@@ -113,7 +115,8 @@ fn build(context: &mut Context, overrides: &[(String, String)]) -> Option<(Plan,
     // A flag may have replaced the file's events, which the file's claims name all the same.
     let countable =
         [measure.events.clone(), events::read(context, &root).into_iter().map(|one| one.spec).collect()].concat();
-    let scope = claims::Scope::new(&arms, (&outline.roles, &outline.locks), measure.baselines.as_deref(), &countable);
+    let scope =
+        claims::ClaimScope::new(&arms, (&outline.roles, &outline.locks), measure.baselines.as_deref(), &countable);
     let expects = claims::read(context, &root, &scope);
     if !context.problems.is_empty() {
         return None;

@@ -2,9 +2,9 @@
 
 use crate::context::Context;
 use crate::document::{Node, Table, quoted};
-use crate::outline::name_of;
+use crate::read::name_of;
 use crate::refusal::Problem;
-use crate::roles::Memory;
+use crate::scope::StepScope;
 use crate::{read, schema, steps, words};
 use plan::{Action, Field, Nanos, Role, Step};
 
@@ -16,7 +16,7 @@ pub(crate) fn read(
     context: &mut Context,
     header: &Node,
     table: &Table,
-    memory: &Memory<'_>,
+    scope: &StepScope<'_>,
     (after, window): (Nanos, Nanos),
 ) -> Vec<Step> {
     let name = words::shown(name_of(table).unwrap_or_default());
@@ -31,7 +31,7 @@ pub(crate) fn read(
     };
     let nodes = counted(context, node, nodes, &name);
     let steps: Vec<(Step, &Node)> =
-        nodes.iter().filter_map(|node| steps::read(context, node, memory).map(|step| (step, node))).collect();
+        nodes.iter().filter_map(|node| steps::read(context, node, scope).map(|step| (step, node))).collect();
     // Behind a step that was refused, the length would be that of half a loop.
     if steps.len() == nodes.len() {
         fits_in_window(context, node, &steps, (after, window));

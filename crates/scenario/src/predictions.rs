@@ -1,6 +1,6 @@
 //! `--predict`: what whoever runs a scenario thinks that it will show, in the words of claims.
 
-use crate::claims::{self, Scope};
+use crate::claims::{self, ClaimScope};
 use crate::context::{Context, Place, flag};
 use crate::document::{Node, Value};
 use crate::{Loaded, Refusal, schema};
@@ -22,7 +22,7 @@ pub fn predictions(loaded: &Loaded, texts: &[String]) -> Result<Vec<(Quantity, O
         add(&mut roles, of_arm.iter().map(|role| &role.name));
         add(&mut locks, at_arm.iter().map(|lock| &lock.name));
     }
-    let scope = Scope::new(&plan.arms, (&roles, &locks), plan.measure.baselines.as_deref(), &plan.measure.events);
+    let scope = ClaimScope::new(&plan.arms, (&roles, &locks), plan.measure.baselines.as_deref(), &plan.measure.events);
     let read = texts.iter().enumerate().filter_map(|(index, text)| {
         let start = flag("predict").len();
         // With its quotes, so that what is wrong inside them is found.

@@ -103,7 +103,8 @@ fn decimal(number: &str) -> Result<(u128, u128), String> {
 /// The units of size, and the bytes in one; the largest last.
 pub(crate) const SIZES: &[(&str, u64)] = &[("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)];
 
-/// A size in bytes within bounds. Whether it is a whole number of `unit` is the caller's to judge, but no other is advised.
+/// A size in bytes within bounds. Whether it is a whole number of `unit` is the caller's to judge, but no other is
+/// advised.
 pub(crate) fn bytes(
     context: &mut Context,
     node: &Node,

@@ -38,12 +38,12 @@ pub const TOP: &[&str] = &[
     "expect",
 ];
 /// Keys of `[measure]`.
-pub const MEASURE: &[&str] =
+pub(crate) const MEASURE: &[&str] =
     &["window", "warm_up", "repetitions", "precision", "budget", "baselines", "headline", "events"];
 /// Those of [`MEASURE`] that an arm can have its own of.
-pub const MEASURE_PER_ARM: &[&str] = &["window", "warm_up"];
+pub(crate) const MEASURE_PER_ARM: &[&str] = &["window", "warm_up"];
 /// Keys of `[field.NAME]`.
-pub const FIELD: &[&str] = &["type", "each", "count", "at"];
+pub(crate) const FIELD: &[&str] = &["type", "each", "count", "at"];
 /// Keys of `[lock.NAME]`.
 pub const LOCK: &[&str] = &["kind", "at"];
 /// Keys of `[region.NAME]`.
@@ -54,9 +54,9 @@ pub const VARIANT: &[&str] = &["name", "placement", "set"];
 pub const ROLE: &[&str] =
     &["name", "workers", "threads", "process", "cpus", "rate", "latency", "after", "populate", "loop"];
 /// Keys of `[[expect]]`.
-pub const EXPECT: &[&str] = &["claim", "when"];
+pub(crate) const EXPECT: &[&str] = &["claim", "when"];
 /// Keys of a placement written as a table.
-pub const PLACEMENT: &[&str] = &["strategy", "pad", "offsets", "shift"];
+pub(crate) const PLACEMENT: &[&str] = &["strategy", "pad", "offsets", "shift"];
 
 /// Every table with fixed keys, by the name that messages give it.
 pub const SECTIONS: &[(&str, &[&str])] = &[
@@ -79,7 +79,7 @@ pub const STRATEGIES: &[&str] = &["packed", "declared", "by-writer", "hot-cold"]
 /// Pages of a region.
 pub const PAGES: &[&str] = &["4KiB", "transparent", "2MiB"];
 /// What may stand behind a verb and its region, beside a size.
-pub const MEMORY_WORDS: &[&str] = &["chunk", "pause"];
+pub(crate) const MEMORY_WORDS: &[&str] = &["chunk", "pause"];
 /// Field types.
 pub const TYPES: &[&str] = &["u8", "u16", "u32", "u64"];
 /// Named choices of CPUs.
@@ -90,7 +90,7 @@ pub const BASELINES: &[&str] = &["solo", "unshared", "plain"];
 pub const ELEMENTS: &[&str] = &["me", "next", "any", "all"];
 /// The least time that is measured: two slices of half a millisecond. With less no slice may come to its end, and a
 /// repetition without one does not count.
-pub const LEAST_MEASURED: Nanos = Nanos(1_000_000);
+pub(crate) const LEAST_MEASURED: Nanos = Nanos(1_000_000);
 /// Bounds of a window; an hour bounds what a typing error can cost.
 pub const WINDOW: (Nanos, Nanos) = (LEAST_MEASURED, Nanos(3_600_000_000_000));
 /// Bounds of a warm-up.
@@ -98,45 +98,45 @@ pub const WARM_UP: (Nanos, Nanos) = (Nanos(0), Nanos(3_600_000_000_000));
 /// Bounds of `after`; beside them it must leave [`LEAST_MEASURED`] of the window.
 pub const AFTER: (Nanos, Nanos) = (Nanos(0), Nanos(3_600_000_000_000));
 /// Bounds of a budget.
-pub const BUDGET: (Nanos, Nanos) = (Nanos(100_000_000), Nanos(86_400_000_000_000));
+pub(crate) const BUDGET: (Nanos, Nanos) = (Nanos(100_000_000), Nanos(86_400_000_000_000));
 /// Bounds of `work`: every worker looks at the stop word between two steps, so a step must not last.
-pub const WORK: (Nanos, Nanos) = (Nanos(0), Nanos(1_000_000_000));
+pub(crate) const WORK: (Nanos, Nanos) = (Nanos(0), Nanos(1_000_000_000));
 /// Bounds of `sleep`, for the same reason.
-pub const SLEEP: (Nanos, Nanos) = (Nanos(1), Nanos(1_000_000_000));
+pub(crate) const SLEEP: (Nanos, Nanos) = (Nanos(1), Nanos(1_000_000_000));
 /// Bounds of the `pause` behind a memory step's chunks, as for `sleep`.
-pub const PAUSE: (Nanos, Nanos) = (Nanos(1), Nanos(1_000_000_000));
+pub(crate) const PAUSE: (Nanos, Nanos) = (Nanos(1), Nanos(1_000_000_000));
 /// Bounds of a lock's `timeout`: a shorter one ends before the clock could tell, a longer one would hold up the run's
 /// end as a long `sleep` would.
-pub const TIMEOUT: (Nanos, Nanos) = (Nanos(1_000), Nanos(1_000_000_000));
+pub(crate) const TIMEOUT: (Nanos, Nanos) = (Nanos(1_000), Nanos(1_000_000_000));
 /// Bounds of a fixed number of repetitions: one shows nothing of the spread but may be asked for; past ten thousand
 /// the drift of the machine outweighs what more of them could tell.
 pub const REPETITIONS: (u64, u64) = (1, 10_000);
 /// Bounds of a role's workers; the upper one is more than the CPUs of any machine the lab has met.
 pub const WORKERS: (u64, u64) = (1, 1_024);
 /// Bounds of the threads of one process; past the upper one more processes serve as well.
-pub const THREADS: (u64, u64) = (1, 64);
+pub(crate) const THREADS: (u64, u64) = (1, 64);
 /// Bounds of `rate`, passes a second of each worker: at more than ten million one read of the clock a pass takes a good
 /// part of the time from one intended start to the next.
 pub const RATE: (u64, u64) = (1, 10_000_000);
 /// Bounds of an array's fixed element count.
 pub const COUNT: (u64, u64) = (1, 65_536);
 /// Bounds of `pad`: no field is wider than 8 bytes' alignment asks, and the base is aligned to a page of 4096.
-pub const PAD: (u64, u64) = (8, 4_096);
+pub(crate) const PAD: (u64, u64) = (8, 4_096);
 /// Bounds of `shift`: the base is aligned to a page, so 4096 would be 0 again.
-pub const SHIFT: (u64, u64) = (0, 4_095);
+pub(crate) const SHIFT: (u64, u64) = (0, 4_095);
 /// Bounds of an offset; sixteen megabytes keep a typing error from reserving the machine's memory.
 pub const OFFSET: (u64, u64) = (0, (16 << 20) - 1);
 /// Bounds of a region's size, bytes: a page, and what a machine of today has to spare for each process.
-pub const REGION_BYTES: (u64, u64) = (4_096, 1 << 30);
+pub(crate) const REGION_BYTES: (u64, u64) = (4_096, 1 << 30);
 /// Bounds of a CPU's number: Linux is built for at most 8192.
 pub const CPU: (u64, u64) = (0, 8_191);
 /// Bounds of the N in `every N`: at a third of a nanosecond a pass, a million passes still fit in a millisecond.
-pub const EVERY: (u64, u64) = (1, 1_000_000);
+pub(crate) const EVERY: (u64, u64) = (1, 1_000_000);
 
 /// Most arms of a run: variants times the points of the sweep.
-pub const ARMS_MAX: usize = 256;
+pub(crate) const ARMS_MAX: usize = 256;
 /// Most roles.
-pub const ROLES_MAX: usize = 16;
+pub(crate) const ROLES_MAX: usize = 16;
 /// Most steps of one loop, and most fields, most locks and most regions of a scenario.
 pub const ITEMS_MAX: usize = 256;
 /// Longest name, bytes: it must fit in a table's column and in a file's name.

@@ -1,6 +1,6 @@
 //! The published cases in `scenarios/cases/`: each names its source, and its layouts differ as the publication says.
 
-use plan::{Cpu, CpuId, Layout, Placed, Topology, WorkerIndex, bind::bind};
+use plan::{Cpu, CpuId, Layout, Placed, Topology, WorkerIndex, bind};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 

@@ -1,9 +1,9 @@
-//! The files in `scenarios/` and its `cases/`: each parses, binds to two CPUs, and says what it is about; and its README
-//! knows the whole schema.
+//! The files in `scenarios/` and its `cases/`: each parses, binds to two CPUs, and says what it is about; and its
+//! README knows the whole schema.
 
 use plan::event::COUNTERS;
 use plan::expect::{HostFact, Metric, Subject};
-use plan::{ArmKind, Cpu, CpuId, Repetitions, Topology, bind::bind};
+use plan::{ArmKind, Cpu, CpuId, Repetitions, Topology, bind};
 use scenario::schema;
 use std::path::{Path, PathBuf};
 

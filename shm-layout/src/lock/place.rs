@@ -22,7 +22,7 @@ pub const NODE_BYTES: u64 = plan::LINE_PAIR_BYTES;
 /// Offset of the last owner, a u32, from the lock's first byte: worker index plus 1; 0 while nobody has owned it. Its
 /// exclusive owner alone writes it. Compiled code that has acquired exclusively reads it, and leaves it alone where it
 /// is the worker's own; else it has a hook write it ([`SharedLock::note_owner`](super::SharedLock::note_owner)).
-pub const LAST_OWNER_OFFSET: u32 = 56;
+pub const LAST_OWNER_OFFSET: u32 = LockKind::LAST_OWNER_OFFSET as u32;
 
 #[repr(C, align(8))]
 struct Layout {
@@ -52,8 +52,8 @@ pub struct LockPlace {
 /// A kind's own state in a lock's bytes.
 ///
 /// # Safety
-/// `at` points to [`LockKind::BYTES`] aligned to [`LockKind::ALIGN`] that stay mapped for `'a`, and whose first bytes are
-/// touched as a `T` alone.
+/// `at` points to [`LockKind::BYTES`] aligned to [`LockKind::ALIGN`] that stay mapped for `'a`, and whose first bytes
+/// are touched as a `T` alone.
 pub(super) unsafe fn state<'a, T: SharedMemory>(at: *mut u8) -> &'a T {
     const { assert!(size_of::<T>() <= STATE_BYTES && align_of::<T>() as u64 <= LockKind::ALIGN) }
     // SAFETY: large enough and aligned (asserted); whoever implements SharedMemory for `T` vouches that any content is
@@ -82,8 +82,8 @@ impl OwnerRecord {
     /// The record in a lock's bytes.
     ///
     /// # Safety
-    /// `at` points to [`LockKind::BYTES`] aligned to [`LockKind::ALIGN`] that stay mapped for `'a`, and whose last owner
-    /// is touched as an atomic alone.
+    /// `at` points to [`LockKind::BYTES`] aligned to [`LockKind::ALIGN`] that stay mapped for `'a`, and whose last
+    /// owner is touched as an atomic alone.
     pub(super) unsafe fn at<'a>(at: *mut u8) -> &'a OwnerRecord {
         // SAFETY: within the lock and aligned (the assertions above); any bit pattern is a valid record; the
         // rest is the caller's promise.

@@ -5,7 +5,7 @@
 use super::algorithm::{Algorithm, Outcome, Released, Waiting};
 use super::error::{LockError, check};
 use super::place::STATE_BYTES;
-use super::time::realtime;
+use super::time::{CLOCK, on_the_clock};
 use nix::errno::Errno;
 use plan::LockKind;
 use std::marker::PhantomData;
@@ -17,6 +17,16 @@ const _: () = assert!(size_of::<libc::pthread_mutex_t>() <= STATE_BYTES && align
 /// glibc's adaptive type, which `libc` does not name (`sysdeps/nptl/pthread.h`, PTHREAD_MUTEX_ADAPTIVE_NP). Another
 /// value would make another type, or fail with EINVAL.
 const ADAPTIVE: libc::c_int = 3;
+
+unsafe extern "C" {
+    /// POSIX.1-2024, glibc 2.30, which `libc` does not name. One that inherits priorities needs glibc 2.34 and Linux 5.14
+    /// (`FUTEX_LOCK_PI2`), and answers EINVAL before.
+    fn pthread_mutex_clocklock(
+        mutex: *mut libc::pthread_mutex_t,
+        clock: libc::clockid_t,
+        until: *const libc::timespec,
+    ) -> libc::c_int;
+}
 
 /// Makes a mutex of one of the four kinds.
 ///
@@ -102,9 +112,10 @@ impl Algorithm for PthreadMutex<'_> {
 
     fn wait(&mut self, shared: bool, waiting: &mut Waiting<'_>) -> Result<Outcome, LockError> {
         let Some(deadline) = waiting.deadline else { return self.acquire_plain(shared, waiting) };
-        let until = realtime(deadline);
+        let until = on_the_clock(deadline);
         // SAFETY: mapped and initialised: the field's promise; `until` lives through the call.
-        self.outcome("pthread_mutex_timedlock", unsafe { libc::pthread_mutex_timedlock(self.mutex, &raw const until) })
+        let told = unsafe { pthread_mutex_clocklock(self.mutex, CLOCK, &raw const until) };
+        self.outcome("pthread_mutex_clocklock", told)
     }
 
     fn acquire_plain(&mut self, _shared: bool, _waiting: &mut Waiting<'_>) -> Result<Outcome, LockError> {

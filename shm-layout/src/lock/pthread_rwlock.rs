@@ -4,7 +4,7 @@
 use super::algorithm::{Algorithm, Outcome, Released, Waiting};
 use super::error::{LockError, check};
 use super::place::STATE_BYTES;
-use super::time::realtime;
+use super::time::{CLOCK, on_the_clock};
 use nix::errno::Errno;
 use std::marker::PhantomData;
 use std::mem::{MaybeUninit, align_of, size_of};
@@ -13,10 +13,18 @@ use std::sync::atomic::{AtomicU32, Ordering};
 const _: () = assert!(size_of::<libc::pthread_rwlock_t>() <= STATE_BYTES && align_of::<libc::pthread_rwlock_t>() <= 8);
 
 unsafe extern "C" {
-    /// `pthread_rwlock_timedrdlock(3p)`, which `libc` does not name.
-    fn pthread_rwlock_timedrdlock(lock: *mut libc::pthread_rwlock_t, until: *const libc::timespec) -> libc::c_int;
-    /// `pthread_rwlock_timedwrlock(3p)`, which `libc` does not name.
-    fn pthread_rwlock_timedwrlock(lock: *mut libc::pthread_rwlock_t, until: *const libc::timespec) -> libc::c_int;
+    /// POSIX.1-2024, glibc 2.30, which `libc` does not name.
+    fn pthread_rwlock_clockrdlock(
+        lock: *mut libc::pthread_rwlock_t,
+        clock: libc::clockid_t,
+        until: *const libc::timespec,
+    ) -> libc::c_int;
+    /// POSIX.1-2024, glibc 2.30, which `libc` does not name.
+    fn pthread_rwlock_clockwrlock(
+        lock: *mut libc::pthread_rwlock_t,
+        clock: libc::clockid_t,
+        until: *const libc::timespec,
+    ) -> libc::c_int;
 }
 
 /// # Safety
@@ -72,15 +80,15 @@ impl Algorithm for PthreadRwlock<'_> {
 
     fn wait(&mut self, shared: bool, waiting: &mut Waiting<'_>) -> Result<Outcome, LockError> {
         let Some(deadline) = waiting.deadline else { return self.acquire_plain(shared, waiting) };
-        let until = realtime(deadline);
+        let until = on_the_clock(deadline);
         // SAFETY: mapped and initialised: the field's promise; `until` lives through the call.
         unsafe {
             if shared {
-                let code = pthread_rwlock_timedrdlock(self.lock, &raw const until);
-                self.outcome("pthread_rwlock_timedrdlock", code)
+                let code = pthread_rwlock_clockrdlock(self.lock, CLOCK, &raw const until);
+                self.outcome("pthread_rwlock_clockrdlock", code)
             } else {
-                let code = pthread_rwlock_timedwrlock(self.lock, &raw const until);
-                self.outcome("pthread_rwlock_timedwrlock", code)
+                let code = pthread_rwlock_clockwrlock(self.lock, CLOCK, &raw const until);
+                self.outcome("pthread_rwlock_clockwrlock", code)
             }
         }
     }

@@ -4,12 +4,17 @@
 use super::algorithm::{Algorithm, Outcome, Released, Waiting};
 use super::error::LockError;
 use super::place::STATE_BYTES;
-use super::time::realtime;
+use super::time::{CLOCK, on_the_clock};
 use nix::errno::Errno;
 use std::marker::PhantomData;
 use std::mem::{align_of, size_of};
 
 const _: () = assert!(size_of::<libc::sem_t>() <= STATE_BYTES && align_of::<libc::sem_t>() <= 8);
+
+unsafe extern "C" {
+    /// POSIX.1-2024, glibc 2.30, which `libc` does not name.
+    fn sem_clockwait(semaphore: *mut libc::sem_t, clock: libc::clockid_t, until: *const libc::timespec) -> libc::c_int;
+}
 
 /// # Safety
 /// `at` points to [`STATE_BYTES`] writable bytes aligned to 8 that nobody else uses yet.
@@ -71,9 +76,9 @@ impl Algorithm for Semaphore<'_> {
 
     fn wait(&mut self, shared: bool, waiting: &mut Waiting<'_>) -> Result<Outcome, LockError> {
         let Some(deadline) = waiting.deadline else { return self.acquire_plain(shared, waiting) };
-        let until = realtime(deadline);
+        let until = on_the_clock(deadline);
         // SAFETY: mapped and initialised: the field's promise; `until` lives through the call.
-        uninterrupted("sem_timedwait", || unsafe { libc::sem_timedwait(self.semaphore, &raw const until) })
+        uninterrupted("sem_clockwait", || unsafe { sem_clockwait(self.semaphore, CLOCK, &raw const until) })
     }
 
     fn acquire_plain(&mut self, _shared: bool, _waiting: &mut Waiting<'_>) -> Result<Outcome, LockError> {

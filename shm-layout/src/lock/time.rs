@@ -1,13 +1,18 @@
 //! Points in time as the C library's timed calls take them.
 
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use nix::time::{ClockId, clock_gettime};
+use std::time::{Duration, Instant};
 
-/// `deadline` on the realtime clock, which `pthread_mutex_timedlock` and its like wait by. A step of that clock while a
-/// caller waits moves its deadline by as much.
-pub(super) fn realtime(deadline: Instant) -> libc::timespec {
+/// The clock that the timed calls wait by: `Instant`'s. No step of the wall clock moves it, which would end a wait too
+/// early, or hours late: with the run in the latter case.
+pub(super) const CLOCK: libc::clockid_t = libc::CLOCK_MONOTONIC;
+
+/// `deadline` on [`CLOCK`].
+pub(super) fn on_the_clock(deadline: Instant) -> libc::timespec {
     let left = deadline.saturating_duration_since(Instant::now());
-    // A clock set to before 1970 gives no waiting at all.
-    timespec(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).saturating_add(left))
+    // It fails for an unknown clock alone (clock_gettime(2)).
+    let now = clock_gettime(ClockId::from_raw(CLOCK)).map_or(Duration::ZERO, Duration::from);
+    timespec(now.saturating_add(left))
 }
 
 /// The length, or a point after an epoch.

@@ -43,9 +43,9 @@ pub enum RegionError {
     },
 }
 
-/// A new file of `bytes` bytes for shared regions of that kind of page, every page reserved, on `node` where one is given:
-/// a nameless one in the file system of POSIX shared memory, or for huge pages a memfd. Coordinator, for one repetition:
-/// what is punched gives up what was reserved, so that the next one needs its own.
+/// A new file of `bytes` bytes for shared regions of that kind of page, every page reserved, on `node` where one is
+/// given: a nameless one in the file system of POSIX shared memory, or for huge pages a memfd. Coordinator, for one
+/// repetition: what is punched gives up what was reserved, so that the next one needs its own.
 ///
 /// # Errors
 /// [`RegionError`]: no room, no huge pages, or what a call said.

@@ -2,8 +2,8 @@
 #![allow(unsafe_code)]
 // SAFETY of this module: it runs a loop of one `work`, which touches no memory and calls no hook.
 
-use super::{CompileError, CompiledLoop, Hooks, LockSites};
-use plan::{CpuId, Nanos, Op, OpKind, WorkerIndex, WorkerProgram};
+use super::{CompileError, CompiledLoop};
+use plan::{Nanos, OpKind};
 use std::time::Instant;
 
 /// Turns of one timed try: some 13 µs, so that two clock reads weigh under 1 % and an interrupt seldom falls in.
@@ -19,20 +19,7 @@ const TRIES: u32 = 32;
 /// # Errors
 /// As [`CompiledLoop::compile`].
 pub fn work_turn_ns() -> Result<f64, CompileError> {
-    let program = WorkerProgram {
-        process: 0,
-        period: None,
-        latency: false,
-        index: WorkerIndex(0),
-        role: 0,
-        role_name: "calibration".to_owned(),
-        cpu: CpuId(0),
-        after: Nanos(0),
-        populate: vec![],
-        steps: vec!["work".to_owned()],
-        ops: vec![Op { every: 1, step: 0, kind: OpKind::Work(Nanos(TURNS)) }],
-    };
-    let mut chain = CompiledLoop::compile(&program, &LockSites::NONE, 1, 1.0, &Hooks::UNUSED)?;
+    let mut chain = CompiledLoop::of_one(OpKind::Work(Nanos(TURNS)))?;
     let mut shortest = f64::INFINITY;
     for _ in 0..TRIES {
         let start = Instant::now();

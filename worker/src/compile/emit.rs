@@ -5,10 +5,11 @@
 //! At the end store what is carried, the number of passes made among it (a returned value would be bound to a register,
 //! which costs the loop a move an iteration). Locks: `locking.rs`.
 
+use super::LockSites;
+use super::calls::Calls;
 use super::cells::LAST_PASS;
-use super::locking::{Local, library_calls};
-use super::private::{Carried, GAVE_UP, Private, same_group};
-use super::{Hooks, LockSites, cpu};
+use super::private::{Carried, GAVE_UP, Local, Private, same_group};
+use crate::batch::BATCH_NS;
 use cranelift_codegen::Context;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I8, I16, I32, I64};
@@ -30,69 +31,8 @@ const RANDOM_SHIFTS: [i64; 3] = [13, 7, 17];
 const WORK_MULTIPLIER: i64 = 0x2c1b_3c6d;
 const WORK_INCREMENT: i64 = 0x297a_2d39;
 
-/// A `work` longer than this comes in chunks of so long: the clock is read about each 20 us, as in every other loop.
-const TICK_NS: u64 = 20_000;
-
-/// Addresses of the functions that the loop calls.
-pub(super) struct Calls {
-    pub(super) lock: usize,
-    pub(super) unlock: usize,
-    pub(super) released: usize,
-    pub(super) handoff: usize,
-    pub(super) sample: usize,
-    spin: usize,
-    tick: usize,
-    yield_now: usize,
-    sleep: usize,
-    memory: usize,
-    die: usize,
-    pause: usize,
-    flush: usize,
-    /// Functions of the C library that acquire and release, by their names.
-    library: Vec<(&'static str, usize)>,
-}
-
-impl Calls {
-    /// The hooks, the steps that only the CPU knows, and what the program's locks call.
-    pub(super) fn new(hooks: &Hooks, program: &WorkerProgram, sites: &LockSites) -> Calls {
-        Calls {
-            lock: hooks.lock as usize,
-            unlock: hooks.unlock as usize,
-            released: hooks.released as usize,
-            handoff: hooks.handoff as usize,
-            sample: hooks.sample as usize,
-            spin: hooks.spin as usize,
-            tick: hooks.tick as usize,
-            yield_now: hooks.yield_now as usize,
-            sleep: hooks.sleep as usize,
-            memory: hooks.memory as usize,
-            die: hooks.die as usize,
-            pause: cpu::pause as extern "C" fn() as usize,
-            flush: cpu::flush as unsafe extern "C" fn(*const u8) as usize,
-            library: library_calls(program, sites),
-        }
-    }
-
-    /// The addresses with the names under which `docs/steps.md` and listings know them.
-    pub(super) fn named(&self) -> Vec<(&'static str, usize)> {
-        let own = [
-            ("lock", self.lock),
-            ("unlock", self.unlock),
-            ("released", self.released),
-            ("handoff", self.handoff),
-            ("sample", self.sample),
-            ("spin", self.spin),
-            ("tick", self.tick),
-            ("yield", self.yield_now),
-            ("sleep", self.sleep),
-            ("memory", self.memory),
-            ("die", self.die),
-            ("pause", self.pause),
-            ("flush", self.flush),
-        ];
-        own.into_iter().chain(self.library.iter().copied()).collect()
-    }
-}
+/// A `work` longer than this comes in chunks of so long: the clock is read as often as in every other loop.
+const TICK_NS: u64 = BATCH_NS;
 
 /// What is compiled.
 pub(super) struct Source<'a> {

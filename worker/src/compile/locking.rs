@@ -10,13 +10,14 @@
 //! In a `plain` arm nothing is sampled, no release goes by the hook for that, and the kinds that are otherwise tried
 //! first are acquired by the library's blocking call, between two stores that say what the worker is blocked on.
 
+use super::atomics::flags;
 use super::cells;
 use super::emit::{Emitter, displacement};
-use super::private::Carried;
+use super::private::{Carried, Local};
 use super::sites::LockSite;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I32, I64};
-use cranelift_codegen::ir::{AtomicRmwOp, Block, BlockArg, InstBuilder, MemFlagsData, Value};
+use cranelift_codegen::ir::{AtomicRmwOp, Block, InstBuilder, MemFlagsData, Value};
 use cranelift_frontend::Variable;
 use plan::{Nanos, Op, OpKind};
 use shm_layout::lock::{Calls, FastPath, Function, LAST_OWNER_OFFSET, NODE_BYTES, fast_path};
@@ -31,15 +32,6 @@ enum Told {
     Code(Value),
     /// The names of two nodes: lower half, upper half.
     Names(Value, Value),
-}
-
-/// What an acquisition leaves to remember until its release.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) enum Local {
-    /// The predecessor's node at the CLH lock of this index, by name.
-    Predecessor(u32),
-    /// The count at which a reading began, or the odd one that stood in the way, at the sequence lock of this index.
-    Begun(u32),
 }
 
 /// A lock as one operation uses it.
@@ -465,81 +457,10 @@ impl Emitter<'_> {
         used.nodes + (i64::from(self.sites.me) - 1) * NODE_BYTES as i64
     }
 
-    fn at(&mut self, distance: i64) -> Value {
-        self.sum(self.area, displacement(distance))
-    }
-
-    fn branch_if_equal(&mut self, a: Value, b: Value, equal: Block, other: Block) {
-        let are_equal = self.builder.ins().icmp(IntCC::Equal, a, b);
-        const NONE: &[BlockArg] = &[];
-        self.builder.ins().brif(are_equal, equal, NONE, other, NONE);
-    }
-
-    fn atomic_load(&mut self, distance: i64) -> Value {
-        let address = self.at(distance);
-        self.builder.ins().atomic_load(I32, flags(), address)
-    }
-
-    fn exchange(&mut self, distance: i64, value: Value) -> Value {
-        let address = self.at(distance);
-        self.builder.ins().atomic_rmw(I32, flags(), AtomicRmwOp::Xchg, address, value)
-    }
-
-    fn compare_exchange(&mut self, distance: i64, expected: Value, wanted: Value) -> Value {
-        let address = self.at(distance);
-        self.builder.ins().atomic_cas(flags(), address, expected, wanted)
-    }
-
-    fn store_release(&mut self, value: Value, distance: i64) {
-        let address = self.at(distance);
-        self.store_release_to(value, address);
-    }
-
-    /// A store that no access of this thread before it passes. On x86-64 every store is one (Intel SDM 3A, 10.2.2), and
-    /// the code generator's atomic store brings an `mfence` there, which no C compiler puts into a release.
-    fn store_release_to(&mut self, value: Value, address: Value) {
-        if cfg!(target_arch = "x86_64") {
-            self.builder.ins().store(flags(), value, address, 0);
-        } else {
-            self.builder.ins().atomic_store(flags(), value, address);
-        }
-    }
-
-    /// Between making a sequence lock's count odd and the section's stores. On x86-64 the exchange is a full fence.
-    fn order_stores(&mut self) {
-        if !cfg!(target_arch = "x86_64") {
-            self.builder.ins().fence();
-        }
-    }
-
-    /// Between a section's loads and the look at a sequence lock's count. On x86-64 loads keep their order.
-    fn order_loads(&mut self) {
-        if !cfg!(target_arch = "x86_64") {
-            self.builder.ins().fence();
-        }
-    }
-
     fn call_library(&mut self, function: Function, distance: i64) -> Value {
         let address = self.at(distance);
         self.call(function.call as usize, &[address], true).expect("each returns an int")
     }
-}
-
-/// The functions of the library that a worker's loop calls, each once.
-pub(super) fn library_calls(program: &plan::WorkerProgram, sites: &super::LockSites) -> Vec<(&'static str, usize)> {
-    let mut called: Vec<(&'static str, usize)> = Vec::new();
-    for op in &program.ops {
-        let OpKind::Lock { lock, .. } = op.kind else { continue };
-        let FastPath::Calls { exclusive, shared } = fast_path(sites.sites[lock as usize].kind) else { continue };
-        for Calls { try_acquire, acquire, release } in std::iter::once(exclusive).chain(shared) {
-            for Function { name, call } in [try_acquire, acquire, release] {
-                if !called.iter().any(|(known, _)| *known == name) {
-                    called.push((name, call as usize));
-                }
-            }
-        }
-    }
-    called
 }
 
 /// The locks that a pass holds when it comes to the operation at `index`, in the order in which they were taken, and
@@ -558,9 +479,4 @@ pub(super) fn held_at(ops: &[Op], index: usize) -> Vec<(u32, bool)> {
 
 fn part_of(exclusive: Calls, shared: Option<Calls>, as_reader: bool) -> Calls {
     shared.filter(|_| as_reader).unwrap_or(exclusive)
-}
-
-/// Words of the segment, which others change: no assumption but that they are there.
-fn flags() -> MemFlagsData {
-    MemFlagsData::new().with_notrap()
 }

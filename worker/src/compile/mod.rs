@@ -17,7 +17,9 @@
 // map puts them (`LockSites`); everything else it touches belongs to `CompiledLoop` or is the row of cells that the
 // caller hands through.
 
+mod atomics;
 mod calibrate;
+mod calls;
 mod cells;
 mod cpu;
 mod emit;
@@ -196,7 +198,7 @@ impl CompiledLoop {
         let private = private::Private::of(program, sites, seed);
         let mut module = JITModule::new(builder()?);
         let mut context = module.make_context();
-        let calls = emit::Calls::new(hooks, program, sites);
+        let calls = calls::Calls::new(hooks, program, sites);
         let called = calls.named();
         let source = emit::Source { program, sites, unroll, work_ns_per_turn };
         emit::emit(&mut module, &mut context, &source, &private, &calls);
@@ -218,6 +220,15 @@ impl CompiledLoop {
         })
     }
 
+    /// Compiles a loop of this one operation, as the probes time it, which calls no hook and cannot block. A turn of
+    /// its `work` stands for a nanosecond: so many turns it makes.
+    ///
+    /// # Errors
+    /// As [`CompiledLoop::compile`].
+    pub(crate) fn of_one(kind: OpKind) -> Result<CompiledLoop, CompileError> {
+        CompiledLoop::compile(&WorkerProgram::of([kind]), &LockSites::NONE, 0, 1.0, &Hooks::UNUSED)
+    }
+
     /// Passes that one iteration of the emitted loop makes: a power of two, 1 where a pass can block.
     pub fn unroll(&self) -> u64 {
         self.unroll
@@ -233,9 +244,9 @@ impl CompiledLoop {
     ///
     /// # Safety
     /// `area` must point to the program's fields area, writable, of at least `area_bytes` bytes, and every offset in
-    /// the program must have been checked to lie in it. `cells` must be the first of a row of [`LockCell`]s, one for each lock
-    /// of the Program, which this thread alone uses, and whose context is what the hooks expect; a loop that calls no hook
-    /// and cannot block needs none. Other processes may access the area at the same time.
+    /// the program must have been checked to lie in it. `cells` must be the first of a row of [`LockCell`]s, one for
+    /// each lock of the Program, which this thread alone uses, and whose context is what the hooks expect; a loop that
+    /// calls no hook and cannot block needs none. Other processes may access the area at the same time.
     ///
     /// A program with locks needs more: the area is that of a segment with the map that its [`LockSites`] were made
     /// for, in which all locks are initialised, and no other loop has acquired locks as this worker in that segment.

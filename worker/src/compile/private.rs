@@ -8,7 +8,8 @@
 //! | then | the offsets of each `[any]`, in order of the operations |
 
 use super::LockSites;
-use plan::{AccessKind, Address, LockKind, Op, OpKind, Width, WorkerIndex, WorkerProgram};
+use crate::draw::{self, Purpose};
+use plan::{AccessKind, Address, LockKind, Op, OpKind, Width, WorkerProgram};
 use shm_layout::lock::clh_name;
 
 /// Index of the word that tells a wait that was given up.
@@ -36,6 +37,15 @@ pub(super) enum Carried {
     Node(u32),
 }
 
+/// What an acquisition leaves to remember until its release: within a pass, so that it has no word.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Local {
+    /// The predecessor's node at the CLH lock of this index, by name.
+    Predecessor(u32),
+    /// The count at which a reading began, or the odd one that stood in the way, at the sequence lock of this index.
+    Begun(u32),
+}
+
 /// The layout of the private words and their first values.
 pub(super) struct Private {
     /// In the order of their words.
@@ -47,7 +57,8 @@ pub(super) struct Private {
 impl Private {
     /// What `program` needs.
     pub(super) fn of(program: &WorkerProgram, sites: &LockSites, seed: u64) -> Private {
-        let seed = random_state(seed, program.index);
+        // Zero is the one state from which the generator gives nothing else.
+        let seed = draw::bits(seed, program.index.0, Purpose::Elements).max(1);
         let mut private = Private { carried: vec![(Carried::Passes, 0)], tables: Vec::new() };
         for first in groups(&program.ops).filter(|&first| program.ops[first].every > 1) {
             private.carry(Carried::Every(first), program.ops[first].every.into());
@@ -115,14 +126,6 @@ impl Private {
         let tables = self.tables.into_iter().flat_map(|(_, offsets)| offsets);
         std::iter::once(0).chain(carried).chain(tables).collect()
     }
-}
-
-/// A nonzero state for the generator of `[any]`, different for each worker (SplitMix64's finaliser, Steele 2014).
-fn random_state(seed: u64, worker: WorkerIndex) -> u64 {
-    let mut state = seed.wrapping_add((u64::from(worker.0) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    state = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    state = (state ^ (state >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    (state ^ (state >> 31)).max(1)
 }
 
 /// Index of the first operation of each step: the operations of one step (`[all]`) share one `every`.

@@ -31,24 +31,10 @@ fn cost(op: &Op) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plan::{AccessKind, Address, CpuId, Nanos, Width, WorkerIndex};
+    use plan::{AccessKind, Address, Nanos, Width};
 
     fn passes(kinds: Vec<OpKind>) -> u64 {
-        let ops = kinds.into_iter().map(|kind| Op { every: 1, step: 0, kind }).collect();
-        let steps = vec![String::new()];
-        passes_per_iteration(&WorkerProgram {
-            process: 0,
-            period: None,
-            latency: false,
-            index: WorkerIndex(0),
-            role: 0,
-            role_name: "r".to_owned(),
-            cpu: CpuId(0),
-            after: Nanos(0),
-            populate: vec![],
-            steps,
-            ops,
-        })
+        passes_per_iteration(&WorkerProgram::of(kinds))
     }
 
     #[test]

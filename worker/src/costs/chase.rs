@@ -17,8 +17,8 @@ const EVICTED_TRIES: usize = 4;
 const LOADS: usize = 256;
 /// Loads that are written out one behind the other.
 const UNROLLED: usize = 8;
-/// Words of a line, and of the room that each line of the far chains has: no prefetcher of neighbours or pairs finds the
-/// next one.
+/// Words of a line, and of the room that each line of the far chains has: no prefetcher of neighbours or pairs finds
+/// the next one.
 const LINE_WORDS: usize = CACHE_LINE_BYTES as usize / 8;
 const SPREAD_WORDS: usize = 4 * LINE_WORDS;
 /// Lines of the chain that stays in the first level: 4 KiB of it.
@@ -75,8 +75,8 @@ fn near(lines: usize, line_words: usize) -> f64 {
 }
 
 /// Parts of a chain of four times the second level's `bytes`. Each is touched, then so many lines behind it that it is
-/// pushed out of the second level, then timed. The lines are touched in the chain's order: what comes in ascending order
-/// some caches take for a stream, and keep what they have.
+/// pushed out of the second level, then timed. The lines are touched in the chain's order: what comes in ascending
+/// order some caches take for a stream, and keep what they have.
 fn evicted(bytes: usize) -> f64 {
     let lines = (4 * bytes / CACHE_LINE_BYTES as usize).max(2 * EVICTED_TRIES * LOADS);
     let chain = Chain::new(lines, LINE_WORDS);
@@ -156,13 +156,13 @@ impl Chain {
         std::ptr::from_ref(self.word(nth)).cast()
     }
 
-    /// Where `loads` loads, a multiple of [`UNROLLED`], lead from the line `at` of this chain. The loads are written out,
-    /// so that nothing else is timed, whatever the compiler was told.
+    /// Where `loads` loads, a multiple of [`UNROLLED`], lead from the line `at` of this chain. The loads are written
+    /// out, so that nothing else is timed, whatever the compiler was told.
     #[inline(never)]
     fn follow(&self, mut at: *const u8, loads: usize) -> *const u8 {
         for _ in 0..loads / UNROLLED {
-            // SAFETY: each load reads the first word of a line of the chain, which is the address of another: `at` is one
-            // by the caller's word, which only this module's functions are, and self keeps the lines.
+            // SAFETY: each load reads the first word of a line of the chain, which is the address of another: `at` is
+            // one by the caller's word, which only this module's functions are, and self keeps the lines.
             unsafe {
                 #[cfg(target_arch = "x86_64")]
                 std::arch::asm!(
@@ -205,9 +205,7 @@ mod tests {
 
     #[test]
     fn the_levels_are_timed_on_this_cpu() {
-        let mut flush =
-            Loop::compile(&crate::costs::tests::someone(), plan::OpKind::Flush { at: plan::Address::Fixed(0) })
-                .unwrap();
+        let mut flush = Loop::compile(plan::OpKind::Flush { at: plan::Address::Fixed(0) }).unwrap();
         let rate = shm_layout::calibrate(std::time::Duration::from_millis(5));
         let seen = chase(CpuId(0), &mut flush).probe(rate);
         let (l1, memory) = (seen.l1_ns.unwrap(), seen.memory_ns.unwrap());

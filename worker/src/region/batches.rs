@@ -1,11 +1,11 @@
-//! How long each batch of touches took, through the window: a small histogram for each millisecond, one for the whole, and a
-//! log of the longest. Everything is reserved and touched before the warm-up.
+//! How long each batch of touches took, through the window: a small histogram for each millisecond, one for the whole,
+//! and a log of the longest. Everything is reserved and touched before the warm-up.
 //!
 //! Noting a batch is to cost under 40 ns, its clock read (12 to 17 ns in a virtual machine) included: that is an
 //! increment in either histogram, two comparisons and no division.
 
 use crate::latency;
-use crate::recorder::touched;
+use crate::resident::touched;
 use hdrhistogram::Histogram;
 use record::{BatchBucket, BatchTimes, MemoryTrace, Stall};
 
@@ -21,8 +21,8 @@ const BINS: usize = (36 - 3) * STEPS;
 const DIGITS: u8 = 3;
 /// Longest batch that it tells from longer ones, ticks.
 const LONGEST_TICKS: u64 = 1 << 36;
-/// A batch of so many medians of the warm-up is logged as a stall: an interrupt takes microseconds, a batch a fraction of
-/// one.
+/// A batch of so many medians of the warm-up is logged as a stall: an interrupt takes microseconds, a batch a fraction
+/// of one.
 const STALL_MEDIANS: u64 = 4;
 /// Batches of the warm-up from which their median is told.
 const LEAST_WARM_UP: u64 = 100;

@@ -1,6 +1,6 @@
 //! The log of calls that gave memory back.
 
-use crate::recorder::touched;
+use crate::resident::touched;
 use plan::MemoryVerb;
 use record::MemoryCall;
 

@@ -1,8 +1,8 @@
-//! Regions: memory in pages that a worker's steps use and give back. Mapped before the window by each process that has a
-//! worker whose Program names it, and, but for what is populated, until its first touch not there.
+//! Regions: memory in pages that a worker's steps use and give back. Mapped before the window by each process that has
+//! a worker whose Program names it, and, but for what is populated, until its first touch not there.
 //!
-//! [`view`] is the mapped memory and what the kernel is asked to do with it; [`steps`] makes the steps of a pass, chunk by
-//! chunk; [`batches`] and [`calls`] are what is kept of them.
+//! [`view`] is the mapped memory and what the kernel is asked to do with it; [`steps`] makes the steps of a pass, chunk
+//! by chunk; [`batches`] and [`calls`] are what is kept of them.
 
 mod batches;
 mod calls;
@@ -48,8 +48,8 @@ impl Files {
 }
 
 impl Views {
-    /// Maps those of the Program's regions that a worker of `crew`, the workers of this process, needs. No page of them is
-    /// touched.
+    /// Maps those of the Program's regions that a worker of `crew`, the workers of this process, needs. No page of them
+    /// is touched.
     ///
     /// # Errors
     /// [`Failure`] where the system gives no address space, or no huge pages.

@@ -251,7 +251,8 @@ fn note_batch(batches: &mut Batches, context: &Context<'_>, begin: u64, end: u64
     }
 }
 
-/// Between two chunks, the first of which ended at `now`: reads the clock until the pause is over. Says whether to go on.
+/// Between two chunks, the first of which ended at `now`: reads the clock until the pause is over. Says whether to go
+/// on.
 fn rest(context: &mut Context<'_>, mut now: u64, pause_ticks: u64, look_ticks: u64) -> bool {
     let until = now + pause_ticks;
     loop {

@@ -150,8 +150,8 @@ impl View {
         Ok(())
     }
 
-    /// Unmaps a part of a shared view and maps the same memory in its place, untouched. In one call: between two another
-    /// thread of the process could be given the address.
+    /// Unmaps a part of a shared view and maps the same memory in its place, untouched. In one call: between two
+    /// another thread of the process could be given the address.
     pub(super) fn unmap_and_map(&self, offset: u64, bytes: u64) -> Result<(), Failure> {
         let (Some(part), Some(length)) = (&self.part, length(bytes)) else { return Ok(()) };
         let address = NonZeroUsize::new(self.at(offset).addr().get());

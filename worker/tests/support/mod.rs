@@ -2,8 +2,8 @@
 #![allow(dead_code, unsafe_code)] // each test file uses a part of it
 
 use plan::{
-    AccessKind, Address, CpuId, Layout, LockKind, MemoryStep, MemoryVerb, Nanos, Op, OpKind, PlacedLock, Program,
-    Width, WorkerIndex, WorkerProgram,
+    AccessKind, Address, LockKind, MemoryStep, MemoryVerb, Nanos, OpKind, PlacedLock, Program, Width, WorkerIndex,
+    WorkerProgram,
 };
 use shm_layout::lock::{self, LockPlace};
 use shm_layout::{SegmentMap, Slot};
@@ -183,20 +183,10 @@ pub(crate) fn program(kinds: impl IntoIterator<Item = OpKind>) -> WorkerProgram 
 
 /// A program of these operations, each a step of its own with its `every`.
 pub(crate) fn program_every(ops: impl IntoIterator<Item = (u32, OpKind)>) -> WorkerProgram {
-    let ops: Vec<Op> = ops.into_iter().zip(0..).map(|((every, kind), step)| Op { every, step, kind }).collect();
-    WorkerProgram {
-        process: 0,
-        period: None,
-        latency: false,
-        index: WorkerIndex(0),
-        role: 0,
-        role_name: "role".to_owned(),
-        cpu: CpuId(0),
-        after: Nanos(0),
-        populate: vec![],
-        steps: ops.iter().map(|op| format!("{:?}", op.kind)).collect(),
-        ops,
-    }
+    let (every, kinds): (Vec<u32>, Vec<OpKind>) = ops.into_iter().unzip();
+    let mut program = WorkerProgram::of(kinds);
+    program.ops.iter_mut().zip(every).for_each(|(op, every)| op.every = every);
+    program
 }
 
 /// One access of 8 bytes at a fixed offset.
@@ -287,19 +277,8 @@ impl Stage {
 
     pub(crate) fn sites(&self, timed: bool) -> LockSites {
         let placed = |lock| PlacedLock { name: format!("m{lock}"), kind: self.kind, offset: Stage::offset(lock) };
-        let whole = Program {
-            timed_locks: timed,
-            arm: String::new(),
-            window: Nanos(0),
-            warm_up: Nanos(0),
-            layout: Layout { placed: Vec::new(), bytes: AREA_BYTES },
-            area_bytes: AREA_BYTES,
-            locks: (0..LOCKS as u32).map(placed).collect(),
-            regions: Vec::new(),
-            workers: Vec::new(),
-            shares_cpu: false,
-            seed: 0,
-        };
+        let locks = (0..LOCKS as u32).map(placed).collect();
+        let whole = Program { timed_locks: timed, area_bytes: AREA_BYTES, locks, ..Program::of([]) };
         LockSites::of(&whole, &self.map, WorkerIndex(0))
     }
 

@@ -102,8 +102,8 @@ pub(crate) fn ask(
     Ok(Ok(question))
 }
 
-/// The variant that was asked for; else the first, unless another alone says where its fields lie in the struct as it is
-/// declared.
+/// The variant that was asked for; else the first, unless another alone says where its fields lie in the struct as it
+/// is declared.
 fn present_variant<'a>(plan: &'a Plan, asked: Option<&str>) -> Result<&'a str, CommandError> {
     let variants: Vec<&str> = {
         let mut seen = BTreeSet::new();

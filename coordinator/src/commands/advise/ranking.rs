@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 /// How much of a layout is simulated to rank it: enough for some thousand passes of each role.
 const LIMITS: Limits = Limits { accesses: 100_000, window_ns: 20e6 };
 
-/// Modelled gains closer than this, as a factor, are one rank: the model cannot tell them apart (`docs/model.md`), so the
-/// smaller struct goes first.
+/// Modelled gains closer than this, as a factor, are one rank: the model cannot tell them apart (`docs/model.md`), so
+/// the smaller struct goes first.
 const SAME_RANK: f64 = 1.03;
 
 /// Layouts of the scenario's own that are always measured: somebody has thought of them.
@@ -61,8 +61,8 @@ impl Ranking {
         Ranking { gains, elsewhere: BTreeMap::new(), order }
     }
 
-    /// The candidates to measure, the present one first: the best by rank with the best that stands on pairs of lines, the
-    /// smallest, the scenario's own, and changed programs; `most` layouts, and no more than there is time for.
+    /// The candidates to measure, the present one first: the best by rank with the best that stands on pairs of lines,
+    /// the smallest, the scenario's own, and changed programs; `most` layouts, and no more than there is time for.
     pub(crate) fn choose(&self, question: &Question, most: usize, affordable: usize) -> Vec<usize> {
         let placed = |index: &usize| question.programs[*index].is_ok();
         let is_layout = |index: &usize| question.candidates[*index].is_layout_only();
@@ -154,8 +154,8 @@ fn gain(roles: &[&str], present: &Result<Times, String>, other: &Result<Times, S
     Ok(Gain { overall: (logs / of_roles.len().max(1) as f64).exp(), roles: of_roles })
 }
 
-/// All but the present one: the largest modelled gain first, of one rank the smaller struct, then fewer lines. What was not
-/// modelled goes by the lines that it loses by estimate.
+/// All but the present one: the largest modelled gain first, of one rank the smaller struct, then fewer lines. What was
+/// not modelled goes by the lines that it loses by estimate.
 fn order(question: &Question, gains: &[Result<Gain, String>]) -> Vec<usize> {
     let rank =
         |index: usize| gains[index].as_ref().map_or(0, |gain| (gain.overall.ln() / SAME_RANK.ln()).round() as i64);

@@ -1,4 +1,5 @@
-//! The measurement: a short one of the present layout, whose probes the model needs, then all chosen layouts side by side.
+//! The measurement: a short one of the present layout, whose probes the model needs, then all chosen layouts side by
+//! side.
 
 use super::{Clock, question::Question};
 use crate::campaign::{Campaign, Measured, Observer, RunError};
@@ -12,8 +13,8 @@ use plan::{Arm, Nanos, Plan, Repetitions};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-/// Longest window and warm-up of a layout's repetition: shorter ones make more blocks in the same time, and it is the number
-/// of blocks that narrows an interval. Roles that begin late, or pass seldom, keep the scenario's.
+/// Longest window and warm-up of a layout's repetition: shorter ones make more blocks in the same time, and it is the
+/// number of blocks that narrows an interval. Roles that begin late, or pass seldom, keep the scenario's.
 const WINDOW: Nanos = Nanos(100_000_000);
 const WARM_UP: Nanos = Nanos(20_000_000);
 /// Blocks that there must be room for: fewer give intervals that reach far.

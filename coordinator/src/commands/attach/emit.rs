@@ -107,7 +107,7 @@ fn tried(
             escaped(file)
         ));
     }
-    let signals = Signals::block().map_err(|errno| CommandError::Failed(format!("signalfd failed: {errno}")))?;
+    let signals = Signals::block().map_err(|error| CommandError::Failed(error.to_string()))?;
     let seed = u64::from(rand::random::<u32>());
     Lab { machine, signals: &signals, file, seed, quiet: emission.quiet }.run(draft, origin)
 }

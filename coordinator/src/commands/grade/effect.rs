@@ -11,6 +11,7 @@ use crate::needs;
 use crate::pages;
 use crate::report::logs::Logs;
 use crate::report::progress::{Progress, ProgressMode};
+use crate::report::write_error::WriteError;
 use crate::signals::Signals;
 use analysis::EffectQuestion;
 use counters::Held;
@@ -89,7 +90,7 @@ fn run(
     let (orders, events) = (selection.orders(), selection.events());
     let held = Held::open(&orders);
     let folder = std::env::temp_dir();
-    let failed = |error: crate::report::files::WriteError| CommandError::Failed(error.to_string());
+    let failed = |error: WriteError| CommandError::Failed(error.to_string());
     let mut logs = Logs::create(&folder, false, needs::programs(bound)).map_err(failed)?;
     let campaign = Campaign { plan, bound, machine, orders: &orders, events: &events, signals, seed, hold: None };
     let mut progress =

@@ -41,8 +41,8 @@ pub(super) fn gates(
     Ok(vec![conservation, mechanism])
 }
 
-/// The entry's Program, with workers on shared CPUs where there are too few: what these gates look at is the same then. The
-/// inner error says why this machine cannot run it even so.
+/// The entry's Program, with workers on shared CPUs where there are too few: what these gates look at is the same then.
+/// The inner error says why this machine cannot run it even so.
 fn bound(task: &Task, entry: &Entry, machine: &Machine, seed: u64) -> Result<Result<Program, String>, CommandError> {
     let mut plan = task.plan(&[entry]);
     let mut first = None;

@@ -1,5 +1,5 @@
-//! Which hint is due. How many a student has had stands beside the file, in FILE.hints: a further one comes with a further
-//! version of the file that does not pass, so that asking twice about the same one tells no more.
+//! Which hint is due. How many a student has had stands beside the file, in FILE.hints: a further one comes with a
+//! further version of the file that does not pass, so that asking twice about the same one tells no more.
 
 use super::task::Task;
 use crate::cli::GradeOptions;
@@ -9,8 +9,8 @@ use crate::report::html;
 use record::{Grade, GradeVerdict, Hint};
 use std::path::PathBuf;
 
-/// The hint that is due for a file that does not pass; noted as told where `keep`. A place that cannot be written to makes
-/// the first hint come again: no reason to fail anybody.
+/// The hint that is due for a file that does not pass; noted as told where `keep`. A place that cannot be written to
+/// makes the first hint come again: no reason to fail anybody.
 pub(super) fn due(options: &GradeOptions, grade: &Grade, keep: bool) -> Option<Hint> {
     if grade.verdict != GradeVerdict::NotYet {
         return None;

@@ -1,5 +1,5 @@
-//! `--watch`: the two fast gates at each save, the third on a key. Nothing is measured unless someone asks: a measurement
-//! takes the machine for seconds, and a save must not.
+//! `--watch`: the two fast gates at each save, the third on a key. Nothing is measured unless someone asks: a
+//! measurement takes the machine for seconds, and a save must not.
 
 use super::{Depth, grade_once, hints, show};
 use crate::cli::GradeOptions;

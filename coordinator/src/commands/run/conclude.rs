@@ -28,14 +28,15 @@ pub(crate) fn save(
     verdict: &Verdict,
     signals: Signals,
 ) -> Result<Result<PathBuf, CommandError>, CommandError> {
-    let folder = files::write(run, logs, &options.out, name).map_err(|error| CommandError::Failed(error.to_string()));
+    let folder = files::write(run, logs, &options.out, name);
     let ended = match &verdict.ended_early {
         Some(error) => Some(command_error(error, &signals)),
         None => signals.take().then_some(CommandError::Interrupted),
     };
-    let Some(error) = ended else { return Ok(folder) };
-    if let Ok(folder) = &folder {
-        say(&format!("what was measured until then is in {}", escaped(&folder.display().to_string())));
+    let Some(error) = ended else { return Ok(folder.map_err(|why| CommandError::Failed(why.to_string()))) };
+    match &folder {
+        Ok(folder) => say(&format!("what was measured until then is in {}", escaped(&folder.display().to_string()))),
+        Err(why) => say(&format!("what was measured until then could not be kept: {why}")),
     }
     Err(error)
 }

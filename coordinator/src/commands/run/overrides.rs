@@ -82,8 +82,8 @@ pub(crate) fn refused_elsewhere(loaded: &Loaded, error: &BindError) -> CommandEr
     loaded.source.refuse(error).into()
 }
 
-/// What is counted on each CPU that some worker runs on; where some arm has steps on regions also what the kernel did for
-/// them, with its stacks where `stacks`.
+/// What is counted on each CPU that some worker runs on; where some arm has steps on regions also what the kernel did
+/// for them, with its stacks where `stacks`.
 ///
 /// # Errors
 /// An event of the scenario's or the command line's that means nothing here, shown where it stands.

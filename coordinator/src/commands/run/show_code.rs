@@ -11,8 +11,8 @@ use shm_layout::SegmentMap;
 use std::io::Write;
 use worker::compile::{CompiledLoop, LockSites, work_turn_ns};
 
-/// Listings that the record keeps, and lines of each: a page with more is read by nobody. What is beyond is counted, and
-/// `--show-code` prints it.
+/// Listings that the record keeps, and lines of each: a page with more is read by nobody. What is beyond is counted,
+/// and `--show-code` prints it.
 const MOST_LISTINGS: usize = 32;
 const MOST_LINES: usize = 240;
 

@@ -10,9 +10,7 @@ use crate::machine::Machine;
 use crate::repetition::{self, RepetitionError};
 use crate::report::progress::{Progress, ProgressMode};
 use crate::signals::Signals;
-use plan::{
-    AccessKind, Address, CpuId, Layout, Nanos, Op, OpKind, Program, Topology, Width, WorkerIndex, WorkerProgram,
-};
+use plan::{AccessKind, Address, CpuId, Layout, Nanos, OpKind, Program, Topology, Width, WorkerIndex, WorkerProgram};
 use record::{AdjacentLine, CostProbe, DistanceRow, PairLatency, PairSample, Trace};
 use std::time::Duration;
 
@@ -22,8 +20,8 @@ const REPETITIONS: u32 = 10;
 const REPETITIONS_LEAST: u32 = 3;
 /// What the rings may take by themselves.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// What a repetition takes of a few workers, and what each worker beyond adds: two probes of two or three rounds, two or
-/// four milliseconds a round, and the start of the processes.
+/// What a repetition takes of a few workers, and what each worker beyond adds: two probes of two or three rounds, two
+/// or four milliseconds a round, and the start of the processes.
 const REPETITION: Duration = Duration::from_millis(60);
 const WORKER: Duration = Duration::from_millis(3);
 /// Length of a ring's window: nothing is measured in it.
@@ -65,7 +63,7 @@ pub(super) fn measure(topology: &Topology, options: &TopologyOptions) -> Result<
     let sample = sample::choose(topology, options.all_pairs);
     let rings = covering(&sample.cpus).into_iter().chain(sample.siblings.map(Vec::from)).collect::<Vec<_>>();
     let repetitions = options.repetitions.unwrap_or_else(|| affordable(&rings));
-    let signals = Signals::block().map_err(|errno| CommandError::Failed(format!("signalfd failed: {errno}")))?;
+    let signals = Signals::block().map_err(|error| CommandError::Failed(error.to_string()))?;
     let total = rings.len() as u64 * u64::from(repetitions) + PLACEMENTS.len() as u64 * u64::from(PAIR_REPETITIONS);
     let mut progress = Progress::new(ProgressMode::on_stderr(options.quiet), "topology", total);
     let lab = Lab { machine: &machine, signals: &signals };
@@ -172,16 +170,10 @@ fn bump(at: u64) -> OpKind {
 fn program(cpus: &[CpuId], offsets: &[u64], window: Nanos, ops: impl Fn(u64) -> Vec<OpKind>) -> Program {
     let worker = |(n, (&cpu, &at)): (usize, (&CpuId, &u64))| WorkerProgram {
         index: WorkerIndex(n as u32),
-        role: 0,
         role_name: "pair".to_owned(),
         cpu,
         process: n as u32,
-        period: None,
-        latency: false,
-        after: Nanos(0),
-        populate: vec![],
-        steps: vec!["bump, flush".to_owned()],
-        ops: ops(at).into_iter().map(|kind| Op { every: 1, step: 0, kind }).collect(),
+        ..WorkerProgram::of(ops(at))
     };
     let bytes = offsets.iter().max().map_or(0, |last| last + 8);
     Program {
@@ -190,12 +182,8 @@ fn program(cpus: &[CpuId], offsets: &[u64], window: Nanos, ops: impl Fn(u64) -> 
         warm_up: window,
         layout: Layout { placed: Vec::new(), bytes },
         area_bytes: bytes,
-        locks: Vec::new(),
-        regions: Vec::new(),
-        workers: cpus.iter().zip(offsets).enumerate().map(worker).collect(),
-        shares_cpu: false,
         timed_locks: false,
-        seed: 0,
+        ..Program::of(cpus.iter().zip(offsets).enumerate().map(worker))
     }
 }
 

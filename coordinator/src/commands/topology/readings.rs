@@ -65,7 +65,7 @@ impl Readings {
     /// Adds those of one repetition.
     pub(super) fn add(&mut self, program: &Program, traces: &[Trace], rate: TickRate) {
         let ns = |ticks: f64| ticks / rate.ticks_per_ns;
-        let cpu_of = |worker: u32| program.workers.iter().find(|w| w.index.0 == worker).map(|w| w.cpu);
+        let cpu_of = |worker: u32| program.worker(worker).map(|w| w.cpu);
         for starter in traces {
             for (nth, edge) in starter.edges.iter().filter(|edge| edge.transfer_ticks.is_some()).enumerate() {
                 let (Some(from), Some(to)) = (cpu_of(starter.worker), cpu_of(edge.neighbour)) else { continue };

@@ -1,8 +1,8 @@
 //! Every pair of CPUs as neighbours in some ring: a repetition probes a whole ring, so that few of them see all pairs.
 //!
-//! The complete graph of an even number of points falls apart into paths that visit each point once, that of an odd number
-//! into rings: É. Lucas, Récréations mathématiques 2, 1883, from W. Walecki; see B. Alspach, "The wonderful Walecki
-//! construction", Bulletin of the ICA 52, 2008.
+//! The complete graph of an even number of points falls apart into paths that visit each point once, that of an odd
+//! number into rings: É. Lucas, Récréations mathématiques 2, 1883, from W. Walecki; see B. Alspach, "The wonderful
+//! Walecki construction", Bulletin of the ICA 52, 2008.
 
 /// Rings over `points` in which each two are neighbours at least once; of two points one ring, of fewer none. Where the
 /// number is even, the neighbours that close a path to a ring meet twice.

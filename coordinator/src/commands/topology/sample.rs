@@ -17,8 +17,8 @@ pub(super) struct Sample {
     pub(super) why: String,
 }
 
-/// The usable CPUs where `all` are asked for; else one thread a core, of at most [`CPUS_MAX`] cores, two neighbours of each
-/// last level as far as that goes.
+/// The usable CPUs where `all` are asked for; else one thread a core, of at most [`CPUS_MAX`] cores, two neighbours of
+/// each last level as far as that goes.
 pub(super) fn choose(topology: &Topology, all: bool) -> Sample {
     let usable: Vec<&Cpu> = topology.cpus.iter().filter(|cpu| cpu.usable).collect();
     if all {

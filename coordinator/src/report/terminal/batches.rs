@@ -14,8 +14,8 @@ const FIGURES: [Figure; 7] = [
     ("max", |times| times.max),
 ];
 
-/// The batches of each role that touches memory, before the last role's work begins and from then on; in nanoseconds, then
-/// in ticks. Nothing where no role has batches.
+/// The batches of each role that touches memory, before the last role's work begins and from then on; in nanoseconds,
+/// then in ticks. Nothing where no role has batches.
 pub(super) fn write(page: &mut Page, run: &Run) {
     let heading = "Time of a batch of touches, as measured, ns";
     let there = percentiles::write(page, run, heading, "batches", &FIGURES, |role| {

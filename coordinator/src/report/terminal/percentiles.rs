@@ -12,8 +12,8 @@ pub(super) type Kind = (&'static str, Option<Percentiles>);
 /// A figure of a distribution: the head of its column, and the figure.
 pub(super) type Figure = (&'static str, fn(&Percentiles) -> u64);
 
-/// Writes the heading and a row for each kind of each role that has it, in each measured variant; whether there was one.
-/// `what` heads the column of their names.
+/// Writes the heading and a row for each kind of each role that has it, in each measured variant; whether there was
+/// one. `what` heads the column of their names.
 pub(super) fn write(
     page: &mut Page,
     run: &Run,

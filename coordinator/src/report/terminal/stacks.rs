@@ -5,8 +5,8 @@ use crate::report::page::Page;
 use crate::report::terminal::measured_variants;
 use record::{Run, StackSummary};
 
-/// Of each variant's roles and kinds of event the most frequent stack, from the innermost function outwards. Nothing where
-/// none were kept.
+/// Of each variant's roles and kinds of event the most frequent stack, from the innermost function outwards. Nothing
+/// where none were kept.
 pub(super) fn write(page: &mut Page, run: &Run) {
     let with_stacks: Vec<_> = measured_variants(run).filter(|arm| !arm.stacks.is_empty()).collect();
     if with_stacks.is_empty() {

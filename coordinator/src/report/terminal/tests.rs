@@ -280,8 +280,8 @@ fn figures(run: &Run) -> [BTreeSet<String>; 2] {
     [texts(measured.collect()), texts(modelled.collect())]
 }
 
-/// The grep: wherever a counter's figure is printed, its section says in its heading that it was measured or computed, a
-/// line of the diagnosis in its first word.
+/// The grep: wherever a counter's figure is printed, its section says in its heading that it was measured or computed,
+/// a line of the diagnosis in its first word.
 #[test]
 fn no_figure_of_a_counter_is_printed_without_its_source() {
     for run in [testing::every_reading(), testing::modelled(), testing::zen(), testing::two_roles()] {

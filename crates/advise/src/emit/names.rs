@@ -3,7 +3,8 @@
 use super::Language;
 use std::collections::BTreeSet;
 
-/// Words of each language that name nothing else. Scenario names are of a-z, 0-9 and `_`, so that no others can come up.
+/// Words of each language that name nothing else. Scenario names are of a-z, 0-9 and `_`, so that no others can come
+/// up.
 const C: &[&str] = &[
     "auto",
     "break",

@@ -4,8 +4,8 @@ use crate::candidate::Candidate;
 use crate::cost::{NEGLIGIBLE, Rates, lines_of};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What is to be said at the first item of each line, by that item's offset. Lines of one array, which say the same, say it
-/// once.
+/// What is to be said at the first item of each line, by that item's offset. Lines of one array, which say the same,
+/// say it once.
 pub(super) fn by_offset(candidate: &Candidate) -> BTreeMap<u64, String> {
     let rates = Rates::of(&candidate.usage);
     let mut lines: BTreeMap<u64, Vec<usize>> = BTreeMap::new();

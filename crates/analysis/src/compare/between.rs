@@ -1,15 +1,15 @@
-//! What a machine did between two of its runs, as far as the runs' own probes tell: the part of a ratio that no change of a
-//! scenario made.
+//! What a machine did between two of its runs, as far as the runs' own probes tell: the part of a ratio that no change
+//! of a scenario made.
 //!
-//! Within a run arms are compared block by block, and a drift of the machine is in both. Two runs have nothing of the kind:
-//! on one virtual machine the same padded loop read 0.234 and 0.250 ns a pass within a day, each to half a per cent. The
-//! probes that every repetition makes say most of it: what a compiled load, store, `bump`, `add` and plain instruction cost on
-//! the workers' CPUs (they move together, with the core's clock), and, where workers share a line, how long a line takes and
-//! how long a contended pass. Nobody knows how much of such a drift a given loop takes on, none or all, so the interval is
-//! widened to hold both. docs/compare.md has how often that was right over pairs of runs of one scenario.
+//! Within a run arms are compared block by block, and a drift of the machine is in both. Two runs have nothing of the
+//! kind: on one virtual machine the same padded loop read 0.234 and 0.250 ns a pass within a day, each to half a per
+//! cent. The probes that every repetition makes say most of it: what a compiled load, store, `bump`, `add` and plain
+//! instruction cost on the workers' CPUs (they move together, with the core's clock), and, where workers share a line,
+//! how long a line takes and how long a contended pass. Nobody knows how much of such a drift a given loop takes on,
+//! none or all, so the interval is widened to hold both. docs/compare.md has how often that was right over pairs of
+//! runs of one scenario.
 
 use crate::compare::Sides;
-use crate::compare::rows::regime_of;
 use crate::words::figure;
 use record::{ArmSummary, CostProbe, Interval, Regime, Run};
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,8 +24,8 @@ const SHARED: f64 = 1.05;
 /// ([`crate::regime`]).
 const TRANSFER_SPLIT: f64 = 1.4;
 
-/// Readings of the contended pass further apart than this are of another state of the machine: they scatter by 2 to 8 % in
-/// one. Within a run, where there are many to tell states apart by, it is 1.15.
+/// Readings of the contended pass further apart than this are of another state of the machine: they scatter by 2 to 8 %
+/// in one. Within a run, where there are many to tell states apart by, it is 1.15.
 const CONTENDED_SPLIT: f64 = 1.08;
 
 /// The machine during one arm's runs on both sides.
@@ -35,8 +35,9 @@ pub(super) struct Between {
     drift: (f64, f64),
     /// What the probes leave unexplained.
     unexplained: f64,
-    /// Why no difference can be laid to a change: what workers pay for a line they share on both sides hangs on where the
-    /// machine has put their CPUs, up to tenfold. Where one side shares none, its figure is good in every such state.
+    /// Why no difference can be laid to a change: what workers pay for a line they share on both sides hangs on where
+    /// the machine has put their CPUs, up to tenfold. Where one side shares none, its figure is good in every such
+    /// state.
     pub(super) alike: Result<(), String>,
 }
 
@@ -64,6 +65,11 @@ impl Between {
     }
 }
 
+/// The regime of an arm's figures; the run's headline regime in records that do not name it by arm.
+pub(super) fn regime_of(run: &Run, arm: &ArmSummary) -> Option<u32> {
+    arm.regime.or(run.method.headline_regime.as_ref().map(|regime| regime.number))
+}
+
 fn regime<'a>(run: &'a Run, arm: &ArmSummary) -> Option<&'a Regime> {
     let number = regime_of(run, arm)?;
     run.method.regimes.iter().find(|regime| regime.number == number)
@@ -89,7 +95,8 @@ fn contended(base: &Regime, run: &Regime) -> Option<f64> {
     factor(base.contended_ns?, run.contended_ns?)
 }
 
-/// Whether the time a line takes between the workers' CPUs, and a contended pass, are of different states of the machine.
+/// Whether the time a line takes between the workers' CPUs, and a contended pass, are of different states of the
+/// machine.
 pub(super) fn lines_moved(base: &Regime, run: &Regime) -> (bool, bool) {
     let apart = |factor: Option<f64>, split: f64| factor.is_some_and(|f| f.max(1.0 / f) > split);
     (apart(transfer(base, run), TRANSFER_SPLIT), apart(contended(base, run), CONTENDED_SPLIT))

@@ -3,10 +3,10 @@
 //! ```text
 //! ARM [ROLE] slower|faster N%
 //! ```
-//! `ARM` is an arm as the rows name it, or a variant, which stands for all its points of a sweep; without `ROLE` every role
-//! of it is meant. `slower 5%` speaks of a pass that takes more than 1.05 times as long as the base's; `faster 5%` of a base's
-//! that takes more than 1.05 times as long. A condition *fails* where the whole interval says what it speaks of, *passes* where
-//! the whole interval says otherwise, and is *undecided* else.
+//! `ARM` is an arm as the rows name it, or a variant, which stands for all its points of a sweep; without `ROLE` every
+//! role of it is meant. `slower 5%` speaks of a pass that takes more than 1.05 times as long as the base's; `faster 5%`
+//! of a base's that takes more than 1.05 times as long. A condition *fails* where the whole interval says what it
+//! speaks of, *passes* where the whole interval says otherwise, and is *undecided* else.
 
 use crate::words::{interval, list};
 use record::{Asks, CompareRow, Comparison, ConditionOutcome, ConditionRow, ConditionState, Verdict};
@@ -125,8 +125,8 @@ impl Condition {
     }
 }
 
-/// Holds the conditions against the rows. Where runs of one host, or variants of one run, were compared, rows that compare
-/// hosts are left out.
+/// Holds the conditions against the rows. Where runs of one host, or variants of one run, were compared, rows that
+/// compare hosts are left out.
 ///
 /// # Errors
 /// [`ConditionError::Nothing`]: a condition speaks of no row.

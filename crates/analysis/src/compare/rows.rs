@@ -1,7 +1,7 @@
 //! One variant against another, role by role and lock by lock.
 
 use crate::compare::Sides;
-use crate::compare::between::Between;
+use crate::compare::between::{Between, regime_of};
 use crate::figures::{Figure, Series, ns_per_op, pairs, slowest_ns_per_op};
 use crate::interval;
 use crate::words::percent;
@@ -97,8 +97,9 @@ fn named(sides: &Sides, base: &ArmSummary, run: &ArmSummary, role: &str) -> Comp
     }
 }
 
-/// What the control arm of a run could not tell from nothing: it repeats the run's first variant, and speaks for figures of
-/// that. 0 for other variants, whose own interval is all there is; `None` where the control arm resolved nothing.
+/// What the control arm of a run could not tell from nothing: it repeats the run's first variant, and speaks for
+/// figures of that. 0 for other variants, whose own interval is all there is; `None` where the control arm resolved
+/// nothing.
 fn floor(run: &Run, arm: &ArmSummary) -> Option<f64> {
     let control = run.arms.iter().find(|other| other.kind == Kind::Control);
     if control.is_some_and(|control| control.variant == arm.variant) { run.method.resolution } else { Some(0.0) }
@@ -171,11 +172,6 @@ fn series(run: &Run, (arm, role): ArmRole, figure: Figure) -> Series {
         blocks.entry(observation.block).or_default().push(observation);
     }
     blocks.iter().filter_map(|(block, workers)| Some((*block, figure(workers)?))).collect()
-}
-
-/// The regime of an arm's figures; the run's headline regime in records that do not name it by arm.
-pub(super) fn regime_of(run: &Run, arm: &ArmSummary) -> Option<u32> {
-    arm.regime.or(run.method.headline_regime.as_ref().map(|regime| regime.number))
 }
 
 fn counters(base: &RoleSummary, run: &RoleSummary) -> BTreeMap<String, Both<f64>> {

@@ -1,10 +1,10 @@
 //! Convoy: everybody sleeps in a queue for a lock that is hardly held; what takes the time is waking the next one.
 //!
 //! Blasgen and others saw it in System R: an owner is interrupted, the others queue behind it, and when it goes on the
-//! queue does not dissolve. Each release leaves the lock to a sleeper, and before that has been woken the one that released
-//! it is back and queues again. A lock that had seldom been found held is from then on out of use for as long as it takes
-//! to wake somebody, once for each section. Waiters that spin with a CPU each form no convoy, however long the queue: see
-//! the rule on costly handoffs.
+//! queue does not dissolve. Each release leaves the lock to a sleeper, and before that has been woken the one that
+//! released it is back and queues again. A lock that had seldom been found held is from then on out of use for as long
+//! as it takes to wake somebody, once for each section. Waiters that spin with a CPU each form no convoy, however long
+//! the queue: see the rule on costly handoffs.
 //!
 //! # References
 //! M. Blasgen, J. Gray, M. Mitoma, T. Price, *The Convoy Phenomenon*, ACM SIGOPS Operating Systems Review 13(2), 1979.

@@ -1,14 +1,14 @@
-//! Costly handoff: workers with a CPU each queue for a lock whose way from one to the next takes longer than what they do
-//! with it.
+//! Costly handoff: workers with a CPU each queue for a lock whose way from one to the next takes longer than what they
+//! do with it.
 //!
 //! A lock that serves by arrival (`ticket`, `mcs`, `clh`) makes every release a handoff as soon as somebody waits. Its
 //! lines, and those of what it protects, then go to another core for each critical section; a short section is over
 //! sooner than that. No convoy: nobody sleeps, and the queue is as long as the demand.
 //!
 //! # References
-//! J. Mellor-Crummey, M. Scott, *Algorithms for Scalable Synchronization on Shared-Memory Multiprocessors*, ACM TOCS 9(1),
-//! 1991; T. David, R. Guerraoui, V. Trigonakis, *Everything You Always Wanted to Know About Synchronization but Were Afraid
-//! to Ask*, SOSP 2013.
+//! J. Mellor-Crummey, M. Scott, *Algorithms for Scalable Synchronization on Shared-Memory Multiprocessors*, ACM TOCS
+//! 9(1), 1991; T. David, R. Guerraoui, V. Trigonakis, *Everything You Always Wanted to Know About Synchronization but
+//! Were Afraid to Ask*, SOSP 2013.
 
 use super::locks::{self, Finding, Site};
 use super::queue::Queue;

@@ -1,5 +1,5 @@
-//! What a pass touches while it holds which locks: the difference between data that a lock protects and data that workers
-//! share at will.
+//! What a pass touches while it holds which locks: the difference between data that a lock protects and data that
+//! workers share at will.
 
 use plan::{Address, Op, OpKind, Program, WorkerProgram};
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,8 +1,8 @@
-//! Lock contention: workers wait in turns for a lock, and what it protects moves with it. What is left to say where no rule
-//! on *how* they wait has found a reason.
+//! Lock contention: workers wait in turns for a lock, and what it protects moves with it. What is left to say where no
+//! rule on *how* they wait has found a reason.
 //!
-//! Data that every worker touches under one lock is no case of true sharing: its line goes to whoever is given the lock,
-//! and a copy for each worker under the same lock would change nothing.
+//! Data that every worker touches under one lock is no case of true sharing: its line goes to whoever is given the
+//! lock, and a copy for each worker under the same lock would change nothing.
 
 use super::cost;
 use super::held::Guards;

@@ -3,7 +3,7 @@
 use super::{cost, severity};
 use crate::view::View;
 use plan::{ArmKind, BoundArm, LockKind, Program};
-use record::{ArmState, ArmSummary, Diagnosis, Evidence, Gain, LockObservation, LockSummary, Observation, WaitCount};
+use record::{ArmState, ArmSummary, Diagnosis, Evidence, Gain, LockObservation, LockSummary, NsCount, Observation};
 
 /// The largest part of the workers' time that an estimate may call lost: nobody who finished a pass only waited, and a
 /// cost beyond 20 × would be told to more digits than it has.
@@ -62,7 +62,7 @@ impl<'a> Site<'a> {
     }
 
     /// Sampled holds of one role.
-    pub(super) fn holds(&self, view: &View<'a>, role: &str) -> Vec<WaitCount> {
+    pub(super) fn holds(&self, view: &View<'a>, role: &str) -> Vec<NsCount> {
         let of_role = self.seen(view).into_iter().filter(|(o, _)| o.role == role);
         of_role.flat_map(|(_, lock)| lock.holds.iter().copied()).collect()
     }
@@ -157,18 +157,18 @@ pub(super) fn shown(gain: Option<&Gain>) -> String {
 
 /// Evidence that was measured.
 pub(super) fn measured(name: String, value: f64, unit: &str) -> Evidence {
-    super::evidence::evidence(name, Some(value), unit, "measured")
+    Evidence::new(name, Some(value), unit, "measured")
 }
 
 /// Evidence that was computed from measured waits and sampled holds, on assumptions: never called measured.
 pub(super) fn estimated(name: String, value: f64, unit: &str) -> Evidence {
-    super::evidence::evidence(name, Some(value), unit, "modelled, from measured waits and sampled holds")
+    Evidence::new(name, Some(value), unit, "modelled, from measured waits and sampled holds")
 }
 
 /// Evidence from a measured figure that may be missing.
 pub(super) fn figure(name: String, value: Option<f64>, unit: &str, missing: &str) -> Evidence {
     match value {
         Some(value) => measured(name, value, unit),
-        None => super::evidence::evidence(name, None, unit, &format!("missing: {missing}")),
+        None => Evidence::new(name, None, unit, &format!("missing: {missing}")),
     }
 }

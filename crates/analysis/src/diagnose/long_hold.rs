@@ -1,4 +1,5 @@
-//! Long hold: the waits at a lock are far longer than most hold it, because one role sometimes, or always, holds it long.
+//! Long hold: the waits at a lock are far longer than most hold it, because one role sometimes, or always, holds it
+//! long.
 
 use super::cost;
 use super::locks::{self, Finding, Site, estimated, figure, measured};
@@ -6,14 +7,14 @@ use crate::times::{count, percentiles};
 use crate::view::View;
 use crate::words;
 use plan::{BoundArm, Program};
-use record::{ArmSummary, Diagnosis, Percentiles, WaitCount};
+use record::{ArmSummary, Diagnosis, NsCount, Percentiles};
 
-/// A hold is long from so many times the typical one, the median of the role that holds shortest: one hold varies by two
-/// or three with what the critical section finds in its caches, which is no reason to look for a culprit.
+/// A hold is long from so many times the typical one, the median of the role that holds shortest: one hold varies by
+/// two or three with what the critical section finds in its caches, which is no reason to look for a culprit.
 const LONG: f64 = 10.0;
 
-/// No shorter hold is long: the lines of what a lock protects may have to come from another core each time, which takes up
-/// to some hundred nanoseconds each. Against a median of 10 ns, which is the clock's own step on some machines, that
+/// No shorter hold is long: the lines of what a lock protects may have to come from another core each time, which takes
+/// up to some hundred nanoseconds each. Against a median of 10 ns, which is the clock's own step on some machines, that
 /// would be ten times as long.
 const LEAST_LONG_NS: f64 = 1000.0;
 
@@ -50,13 +51,13 @@ impl<'a> Holder<'a> {
         let typical_ns = medians.map(|hold| hold.p50.max(1) as f64).reduce(f64::min)?;
         let holds = site.holds(view, role);
         let hold = percentiles(&holds)?;
-        let long = |h: &&WaitCount| is_long(h.ns, typical_ns);
+        let long = |h: &&NsCount| is_long(h.ns, typical_ns);
         let waited_ns = site.waited_ns();
         if !is_long(wait.p99, typical_ns) || waited_ns <= 0.0 || !holds.iter().any(|h| long(&h)) {
             return None;
         }
         let own_ns = time_between(view, site, role);
-        let behind = |h: &WaitCount| h.count as f64 * waiting_behind(h.ns as f64, own_ns);
+        let behind = |h: &NsCount| h.count as f64 * waiting_behind(h.ns as f64, own_ns);
         let sampled: f64 = holds.iter().filter(long).map(behind).sum();
         let acquisitions: u64 = site.lock.by_worker.iter().filter(|w| w.role == role).map(|w| w.acquisitions).sum();
         let of_all = acquisitions as f64 / count(&holds) as f64;

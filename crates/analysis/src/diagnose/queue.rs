@@ -20,8 +20,9 @@ const LEAST_HANDOFFS: f64 = 0.5;
 /// A variant holds the cure where so much smaller a share of acquisitions waits, or is a handoff.
 const LOOSENED: f64 = 0.5;
 
-/// Contended acquisitions that sleep, as a share, from which on waiting is a matter of the scheduler. Of the median wait
-/// at such a lock the sleepers make little, of the mean nearly all: a waking takes a hundred times as long as a line.
+/// Contended acquisitions that sleep, as a share, from which on waiting is a matter of the scheduler. Of the median
+/// wait at such a lock the sleepers make little, of the mean nearly all: a waking takes a hundred times as long as a
+/// line.
 const LEAST_ASLEEP: f64 = 0.1;
 
 /// What has been counted of the kernel's part in waiting.
@@ -40,7 +41,8 @@ pub(super) struct Queue<'a> {
     pub(super) hold: Percentiles,
     /// Context switches that a contended acquisition asks for; `None` where they were not counted.
     pub(super) switches: Option<f64>,
-    /// How many times as long a pass takes as it would if a wait lasted as long as the holds of the others, an estimate.
+    /// How many times as long a pass takes as it would if a wait lasted as long as the holds of the others, an
+    /// estimate.
     pub(super) cost: f64,
 }
 

@@ -14,8 +14,8 @@ use record::{Diagnosis, Gain, Interval, Observation};
 use seen::Seen;
 use std::collections::BTreeSet;
 
-/// By how much the victim's last thousandth has to be longer to count, with its whole interval. Between arms that do the
-/// same it moves by some tens of per cent, whatever the control arm's passes say.
+/// By how much the victim's last thousandth has to be longer to count, with its whole interval. Between arms that do
+/// the same it moves by some tens of per cent, whatever the control arm's passes say.
 const LEAST_OF_TAIL: f64 = 1.5;
 /// By how much the interrupts of the victim's CPU have to be more: the kernel sends some for its own ends.
 const LEAST_OF_INTERRUPTS: f64 = 10.0;
@@ -97,8 +97,9 @@ fn worst(view: &View, alike: &[Sick]) -> Option<(f64, Diagnosis)> {
     Some((worst.cost.ratio.median, diagnosis(view, worst, arms)))
 }
 
-/// As against the variants in which the victim does the same and is not shot at, or less often. Of those that gain alike
-/// the one whose cure is preferred; one that gives nothing back at all is no cure, and speaks where no other does.
+/// As against the variants in which the victim does the same and is not shot at, or less often. Of those that gain
+/// alike the one whose cure is preferred; one that gives nothing back at all is no cure, and speaks where no other
+/// does.
 fn cost_of<'a>(view: &View<'a>, sick: &BoundArm, role: &str, shots_at: &[Shot]) -> Option<Cost<'a>> {
     let steps = |arm: &BoundArm| arm.arm.case.roles.iter().find(|r| r.name == role).map(|r| r.steps.clone());
     let same = |arm: &BoundArm| arm.arm.name != sick.arm.name && steps(arm) == steps(sick);

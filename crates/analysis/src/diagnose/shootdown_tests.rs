@@ -2,7 +2,7 @@
 
 use crate::testkit::Bench;
 use plan::{MemoryStep, MemoryVerb, Nanos, Op, OpKind, Pages, Program, Region};
-use record::{Diagnosis, KernelObservation, MemoryObservation, Observation, Reading, Severity, WaitCount};
+use record::{Diagnosis, KernelObservation, MemoryObservation, NsCount, Observation, Reading, Severity};
 
 /// What the culprit does in an arm, by the arm's name.
 const VERBS: [(&str, MemoryVerb); 5] = [
@@ -41,7 +41,7 @@ fn run(arms: &[&str], hits: impl Fn(&str) -> u64, tail_ns: impl Fn(&str) -> u64)
     for seen in &mut bench.observations {
         let (arm, hit) = (seen.arm.clone(), if seen.worker == 0 { hits(&seen.arm) } else { 0 });
         seen.counters.insert("tlb_shootdowns".into(), Reading::Counted { value: hit });
-        let count = |ns, count| WaitCount { ns, count };
+        let count = |ns, count| NsCount { ns, count };
         seen.memory = Some(match seen.worker {
             0 => MemoryObservation {
                 batches: 10_000,

@@ -9,8 +9,8 @@ use plan::{OpKind, WorkerProgram};
 use record::{ArmSummary, Diagnosis};
 use std::collections::BTreeMap;
 
-/// No shorter gap is starvation: it is three time slices of the kernel's scheduler (`base_slice_ns`, 3 ms on two CPUs), and
-/// an eviction that the mask just did not see is no longer.
+/// No shorter gap is starvation: it is three time slices of the kernel's scheduler (`base_slice_ns`, 3 ms on two CPUs),
+/// and an eviction that the mask just did not see is no longer.
 const LEAST_GAP_NS: f64 = 10e6;
 
 /// So many median waits must fit in the gap: a lock whose waits are always long starves nobody.
@@ -19,7 +19,8 @@ const MEDIAN_WAITS: f64 = 100.0;
 /// The gap must be so many times as long as the worker's own loop makes it, and as the others' gaps.
 const TIMES_OTHERS: f64 = 10.0;
 
-/// In so large a part of the kept repetitions it must be seen: a single one may be the host's doing, unseen by any mask.
+/// In so large a part of the kept repetitions it must be seen: a single one may be the host's doing, unseen by any
+/// mask.
 const LEAST_SHARE: f64 = 0.5;
 
 pub(super) fn find(view: &View, arms: &[ArmSummary]) -> Option<(f64, Diagnosis)> {
@@ -42,13 +43,13 @@ struct Gap {
 fn gaps(view: &View, site: &Site) -> Vec<Vec<Gap>> {
     let mut blocks: BTreeMap<u32, Vec<Gap>> = BTreeMap::new();
     for (observation, lock) in site.seen(view) {
-        let Some(program) = site.program.workers.iter().find(|w| w.index.0 == observation.worker) else { continue };
+        let Some(worker) = site.program.worker(observation.worker) else { continue };
         blocks.entry(observation.block).or_default().push(Gap {
             worker: observation.worker,
             role: observation.role.clone(),
-            ns: (lock.longest_gap_ns - observation.lost_ns - program.after.0 as f64).max(0.0),
+            ns: (lock.longest_gap_ns - observation.lost_ns - worker.after.0 as f64).max(0.0),
             window_ns: observation.window_ns,
-            own_ns: own_ns(program),
+            own_ns: own_ns(worker),
         });
     }
     blocks.into_values().collect()

@@ -5,7 +5,7 @@ use super::held::Guards;
 use super::{Cost, Sick, Words, cost, lines, names, report};
 use crate::view::View;
 use crate::words::figure;
-use plan::step::Action;
+use plan::Action;
 use plan::{BoundArm, Placed, Program, Role};
 use record::Diagnosis;
 use std::collections::BTreeMap;

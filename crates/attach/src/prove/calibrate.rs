@@ -5,6 +5,7 @@ use crate::perf::{Access, Event, Fields, Order, Record, Ring, Source, Whom};
 use crate::sample;
 use nix::errno::Errno;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 /// Traps of which the median time counts.
@@ -46,10 +47,11 @@ pub(crate) struct Costs {
 pub(crate) fn calibrate() -> Costs {
     let shared = Shared::default();
     std::thread::scope(|scope| {
-        let counting = scope.spawn(|| shared.count());
-        let trap = shared.trial();
+        // Without a thread to try it on, nothing can be tried.
+        let counting = Builder::new().spawn_scoped(scope, || shared.count()).ok();
+        let trap = counting.as_ref().and_then(|_| shared.trial());
         shared.stop.store(true, Ordering::Relaxed);
-        let stops = counting.join().unwrap_or_default();
+        let stops = counting.and_then(|counting| counting.join().ok()).unwrap_or_default();
         Costs {
             // A pass takes some nanoseconds beside the microseconds of a trap.
             trap_ns: trap.unwrap_or(TRAP_NS),

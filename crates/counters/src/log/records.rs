@@ -14,8 +14,8 @@ const HEADER_BYTES: usize = 8;
 const MARKS: u64 = u64::MAX - 4094;
 /// All pages of an address space (TLB_FLUSH_ALL).
 const ALL_PAGES: u64 = u64::MAX;
-/// Where the fields of `tlb:tlb_flush` lie, on a kernel of 64 bits (`include/trace/events/tlb.h`): an `int` behind the 8
-/// bytes that all tracepoints begin with, and an `unsigned long`. In other places other numbers would be read.
+/// Where the fields of `tlb:tlb_flush` lie, on a kernel of 64 bits (`include/trace/events/tlb.h`): an `int` behind the
+/// 8 bytes that all tracepoints begin with, and an `unsigned long`. In other places other numbers would be read.
 const REASON_AT: usize = 8;
 const PAGES_AT: usize = 16;
 
@@ -26,8 +26,8 @@ pub(super) struct Parsed {
     pub(super) stacks: Vec<Vec<u64>>,
 }
 
-/// Takes a log apart. `kinds` are the tracepoints' numbers, with which each one's data begins; what has another number, or
-/// is cut off, is left out.
+/// Takes a log apart. `kinds` are the tracepoints' numbers, with which each one's data begins; what has another number,
+/// or is cut off, is left out.
 pub(super) fn parse(log: &[u8], kinds: &[(u64, LogKind)], stacks: bool, ticks: impl Fn(u64) -> u64) -> Parsed {
     let mut parsed = Parsed::default();
     let mut known: HashMap<Vec<u64>, u32> = HashMap::new();

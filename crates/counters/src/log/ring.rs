@@ -24,10 +24,11 @@ const LOG_BYTES: usize = 2 << 20;
 const STACKS_BYTES: usize = 8 << 20;
 /// A log smaller than this is not worth having.
 const LEAST_BYTES: usize = 64 << 10;
-/// Frames kept of a stack. The kernel's own limit (`kernel.perf_event_max_stack`) is 127: no path to a flush is as deep as
-/// half of this, but for interrupts of interrupts.
+/// Frames kept of a stack. The kernel's own limit (`kernel.perf_event_max_stack`) is 127: no path to a flush is as deep
+/// as half of this, but for interrupts of interrupts.
 const FRAMES: u16 = 48;
-/// PERF_SAMPLE_TIME, PERF_SAMPLE_RAW and PERF_SAMPLE_CALLCHAIN of `linux/perf_event.h`: others would write other records.
+/// PERF_SAMPLE_TIME, PERF_SAMPLE_RAW and PERF_SAMPLE_CALLCHAIN of `linux/perf_event.h`: others would write other
+/// records.
 const TIME: u64 = 1 << 2;
 const CALLCHAIN: u64 = 1 << 5;
 const RAW: u64 = 1 << 10;
@@ -56,8 +57,8 @@ pub(crate) struct Ring {
 }
 
 impl Ring {
-    /// Opens the events on the calling thread, switched off, with the kernel's stack in each record where `stacks`. `None`
-    /// where there are no events.
+    /// Opens the events on the calling thread, switched off, with the kernel's stack in each record where `stacks`.
+    /// `None` where there are no events.
     pub(crate) fn open(events: &[Event], stacks: bool) -> Result<Option<Ring>, LogRefused> {
         let mut counters: Vec<Counter> = Vec::with_capacity(events.len());
         for (at, event) in events.iter().enumerate() {
@@ -108,13 +109,13 @@ impl Ring {
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let room = self.mapped.get() - PAGE_BYTES;
         let base = self.base.cast::<u8>().as_ptr();
-        // SAFETY: the first page of the mapping, which lives as long as `self`, holds the head at a multiple of 8, which
-        // the kernel alone writes. Acquire pairs with its release store behind each record.
+        // SAFETY: the first page of the mapping, which lives as long as `self`, holds the head at a multiple of 8,
+        // which the kernel alone writes. Acquire pairs with its release store behind each record.
         let head = unsafe { (*base.add(HEAD_AT).cast::<AtomicU64>()).load(Ordering::Acquire) };
         let written = usize::try_from(head).unwrap_or(room).min(room);
         let mut copy = vec![0; written];
-        // SAFETY: `written` bytes lie behind the first page, inside the mapping. The kernel has written them and writes none
-        // again: nothing is ever consumed, so it stops where the log is full.
+        // SAFETY: `written` bytes lie behind the first page, inside the mapping. The kernel has written them and writes
+        // none again: nothing is ever consumed, so it stops where the log is full.
         unsafe { std::ptr::copy_nonoverlapping(base.add(PAGE_BYTES), copy.as_mut_ptr(), written) };
         copy
     }

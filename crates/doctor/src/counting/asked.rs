@@ -20,8 +20,8 @@ const GLANCE: Duration = Duration::from_millis(1);
 pub(super) struct Kind {
     /// Its CPUs, in the kernel's notation.
     pub(super) cpus: String,
-    /// What stands behind the name of each counter that workers open. What they only note, from files that every process
-    /// can read, is left out.
+    /// What stands behind the name of each counter that workers open. What they only note, from files that every
+    /// process can read, is left out.
     pub(super) events: Vec<CountedEvent>,
     /// What counted, or why nothing was tried.
     pub(super) answers: Result<Answers, String>,

@@ -3,8 +3,8 @@
 use crate::{Finding, Patient, Spoils};
 use host::SharedMemory;
 
-/// Free bytes under which a machine is short of room: many times what the lab's own scenarios take, and a quarter of what
-/// container runtimes give by default.
+/// Free bytes under which a machine is short of room: many times what the lab's own scenarios take, and a quarter of
+/// what container runtimes give by default.
 const LITTLE_BYTES: u64 = 16 << 20;
 
 /// `/dev/shm`, where every repetition reserves its segment.

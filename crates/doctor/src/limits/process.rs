@@ -6,7 +6,8 @@ use host::{ThreadLimit, ThreadRoom};
 /// Room for threads under which a machine is short of it: a run of as many workers as most machines have CPUs.
 const ENOUGH_THREADS: u64 = 128;
 
-/// Open files that a run of a hundred workers needs: two a worker, the run's own, some tens of events, the standard ones.
+/// Open files that a run of a hundred workers needs: two a worker, the run's own, some tens of events, the standard
+/// ones.
 const ENOUGH_FILES: u64 = 256;
 
 /// The limit on open files.

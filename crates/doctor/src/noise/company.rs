@@ -7,8 +7,8 @@ use host::Ran;
 use plan::CpuId;
 use std::collections::BTreeSet;
 
-/// Share of a CPU taken by others from which on a run there is spoiled: a fifth of its slices are lost, and the rest are
-/// measured on caches that others have filled.
+/// Share of a CPU taken by others from which on a run there is spoiled: a fifth of its slices are lost, and the rest
+/// are measured on caches that others have filled.
 const TOO_MUCH: f64 = 0.2;
 /// Share of a CPU in which something ran that no thread accounts for, from which on it is told. The kernel's books are
 /// kept by the tick: over ten ticks, two or three are an accident.

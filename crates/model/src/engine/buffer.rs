@@ -1,8 +1,8 @@
-//! A worker's store buffer: stores in order, each of which waits for its line while the worker goes on (P. Sewell et al.,
-//! "x86-TSO: a rigorous and usable programmer's model for x86 multiprocessors", CACM 53 (7), 2010). The oldest alone asks
-//! for its line; the loads of bumps have asked before.
+//! A worker's store buffer: stores in order, each of which waits for its line while the worker goes on (P. Sewell et
+//! al., "x86-TSO: a rigorous and usable programmer's model for x86 multiprocessors", CACM 53 (7), 2010). The oldest
+//! alone asks for its line; the loads of bumps have asked before.
 
-use super::worker::{Blocked, Goes};
+use super::progress::{Blocked, Goes};
 use super::{Engine, Event};
 use crate::line::{Asked, Held};
 use crate::protocol::State;
@@ -33,8 +33,8 @@ pub(super) struct Buffer {
     unread: usize,
     /// Whether the calendar has an event for it.
     is_due: bool,
-    /// Before that nothing can come of its oldest store: [`NEVER`] while that store's line is on its way, and until a line
-    /// comes.
+    /// Before that nothing can come of its oldest store: [`NEVER`] while that store's line is on its way, and until a
+    /// line comes.
     looks_at: Ps,
 }
 
@@ -66,8 +66,8 @@ impl Buffer {
         self.looks_at = 0;
     }
 
-    /// Puts a value in the place of the youngest store, where that is one to the same word that nobody needed: whether it
-    /// was.
+    /// Puts a value in the place of the youngest store, where that is one to the same word that nobody needed: whether
+    /// it was.
     fn merge(&mut self, word: u32, value: u64) -> bool {
         match self.stores.back_mut() {
             Some(youngest) if youngest.merges && youngest.place.word == word => {
@@ -105,8 +105,9 @@ impl Buffer {
 /// What a store writes.
 #[derive(Copy, Clone, Debug)]
 pub(super) enum Stored {
-    /// A value that nothing was read for. Buffers merge such stores to the same word (AMD's write-combining buffer, which
-    /// Zen cores use for ordinary memory as well; Intel's since Ice Lake commits several stores to one line together).
+    /// A value that nothing was read for. Buffers merge such stores to the same word (AMD's write-combining buffer,
+    /// which Zen cores use for ordinary memory as well; Intel's since Ice Lake commits several stores to one line
+    /// together).
     Merging(u64),
     /// A value of which every store is made by itself: what was read went into it, or others wait for it.
     Known(u64),
@@ -222,8 +223,8 @@ impl Engine<'_> {
         }
     }
 
-    /// The same, where the worker itself does not go on: as far as any may, and what is left in its time. Threads of one
-    /// core take turns by the calendar.
+    /// The same, where the worker itself does not go on: as far as any may, and what is left in its time. Threads of
+    /// one core take turns by the calendar.
     pub(super) fn drain(&mut self, worker: usize) {
         let core = self.workers[worker].core;
         loop {

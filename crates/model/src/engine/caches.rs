@@ -1,5 +1,5 @@
-//! What the caches hold, and what has to go. Lines whose sets cannot be overfull in any level never have to: of them no use
-//! is kept.
+//! What the caches hold, and what has to go. Lines whose sets cannot be overfull in any level never have to: of them no
+//! use is kept.
 
 use super::Engine;
 use crate::line::{Gone, Level};
@@ -68,8 +68,8 @@ impl Engine<'_> {
         self.end_for_room(core, victim);
     }
 
-    /// A core's copy ends since a cache needs the room: after what the core has done with it ahead of time, and one that
-    /// is still on its way is used when it comes.
+    /// A core's copy ends since a cache needs the room: after what the core has done with it ahead of time, and one
+    /// that is still on its way is used when it comes.
     fn end_for_room(&mut self, core: usize, victim: u32) {
         let acted_at = self.cores[core].workers.iter().map(|&worker| self.workers[worker as usize].acted_at).max();
         let held = &self.lines[victim as usize].held[core];
@@ -112,8 +112,8 @@ impl Engine<'_> {
         }
     }
 
-    /// What the last levels have of a line that a core is about to write is out of date; one that holds all that its cores
-    /// hold keeps the room.
+    /// What the last levels have of a line that a core is about to write is out of date; one that holds all that its
+    /// cores hold keeps the room.
     pub(super) fn leave_last_levels(&mut self, core: usize, line: usize) {
         let keeps = if self.machine.caches.llc_is_inclusive { Set::only(self.cores[core].cluster) } else { Set::EMPTY };
         self.clear_last_levels(line, keeps);

@@ -1,5 +1,5 @@
-//! What is to happen, in order of time: each core's own few events, and a tournament of the cores for whose comes first. It
-//! grows with what cores have outstanding, never with time.
+//! What is to happen, in order of time: each core's own few events, and a tournament of the cores for whose comes
+//! first. It grows with what cores have outstanding, never with time.
 
 use crate::time::{NEVER, Ps};
 
@@ -55,8 +55,8 @@ struct Entry {
 pub(super) struct Calendar {
     /// By core, latest first.
     agendas: Vec<Vec<Entry>>,
-    /// A tree of times: node 1 is the root, `n` has children `2 n` and `2 n + 1`, and the cores are the leaves. Each node
-    /// is the earlier of its children.
+    /// A tree of times: node 1 is the root, `n` has children `2 n` and `2 n + 1`, and the cores are the leaves. Each
+    /// node is the earlier of its children.
     earliest: Vec<Ps>,
     leaves: usize,
 }

@@ -3,6 +3,7 @@
 use crate::chance::Chance;
 use crate::machine::{Distance, Machine};
 use crate::time::{Ps, ps};
+use crate::way::Way;
 
 /// One of the two ways of a fetch, the request's or the answer's: at least so long, and up to `span` longer.
 #[derive(Copy, Clone, Debug)]
@@ -11,8 +12,8 @@ struct HalfFetch {
     span: Ps,
 }
 
-/// Half of the distance between the quartiles of a fetch, in the most that its answer deviates: half of a number drawn alike
-/// between -1 and 1 lies between the halves.
+/// Half of the distance between the quartiles of a fetch, in the most that its answer deviates: half of a number drawn
+/// alike between -1 and 1 lies between the halves.
 const QUARTILE: f64 = 0.5;
 
 impl HalfFetch {
@@ -23,41 +24,16 @@ impl HalfFetch {
     }
 }
 
-/// How long a way is this time, between its shortest and its longest.
-///
-/// Where two cores want a line all the time, the next request is on its way before the line has come. Had it nothing to do
-/// with how long that took, a line that came soon would be kept longer, and the contended probe's figure, which has the
-/// tenure, would not come out any more. So a request for a line that is still on its way, and comes sooner than usual, is as
-/// much sooner itself; any other takes as long as usual.
-#[derive(Copy, Clone, Debug)]
-pub(crate) struct Way(u32);
-
-impl Way {
-    /// As long as usual.
-    pub(crate) const USUAL: Way = Way(1 << 31);
-
-    #[inline(always)]
-    pub(super) fn draw(chance: &mut Chance) -> Way {
-        Way(chance.below(1 << 32) as u32)
-    }
-
-    /// The way of the request that follows.
-    #[inline(always)]
-    pub(super) fn no_longer_than_usual(self) -> Way {
-        Way(self.0.min(Way::USUAL.0))
-    }
-}
-
-/// The longest tenure. When a core gives a line up has nothing to do with where its program stands: single tenures are drawn
-/// up to this, all alike. Were all equally long, a program whose loop is shorter would lose its line at the same of its
-/// operations each time.
+/// The longest tenure. When a core gives a line up has nothing to do with where its program stands: single tenures are
+/// drawn up to this, all alike. Were all equally long, a program whose loop is shorter would lose its line at the same
+/// of its operations each time.
 #[derive(Copy, Clone, Debug)]
 struct LongestTenure(Ps);
 
 impl LongestTenure {
-    /// Such that as many passes of the contended probe begin in a tenure, on average, as the figure holds. The first begins
-    /// with it and each a `bump_ns` after the last: over tenures up to L, which is n and a rest of them, n - n (n + 1) / 2 L
-    /// begin after the first.
+    /// Such that as many passes of the contended probe begin in a tenure, on average, as the figure holds. The first
+    /// begins with it and each a `bump_ns` after the last: over tenures up to L, which is n and a rest of them, n - n
+    /// (n + 1) / 2 L begin after the first.
     fn of(tenure_ns: f64, bump_ns: f64) -> LongestTenure {
         let after_first = tenure_ns / bump_ns - 1.0;
         if after_first <= 0.0 {
@@ -142,11 +118,12 @@ impl Prices {
     #[inline(always)]
     pub(super) fn half(&self, distance: usize, way: Way) -> Ps {
         let half = &self.half[distance];
-        half.least + ((half.span * u64::from(way.0)) >> 32)
+        half.least + way.part_of(half.span)
     }
 
     /// What the kernel takes for what usually takes `usual`: from half of it to half more, all alike. No two calls go
-    /// through the same caches and branches; were they equally long, two workers could meet each other in the kernel for ever.
+    /// through the same caches and branches; were they equally long, two workers could meet each other in the kernel
+    /// for ever.
     pub(super) fn draw_kernel(&self, usual: Ps, chance: &mut Chance) -> Ps {
         usual / 2 + chance.below(usual)
     }

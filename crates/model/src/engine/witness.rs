@@ -1,6 +1,6 @@
 //! A witness to a simulation, for tests: it looks at everything after every event and decision, and at every access.
 
-use super::memory::Source;
+use super::requests::Source;
 use super::{Engine, Event};
 use crate::line::{Asked, Held, Level, Line};
 use crate::protocol::{Protocol, State};
@@ -9,8 +9,8 @@ use crate::time::Ps;
 use plan::LockKind;
 use std::collections::VecDeque;
 
-/// Arrivals at a core in a row, none of which lets it touch memory: as many as it can have outstanding, and more means that
-/// it gets nowhere.
+/// Arrivals at a core in a row, none of which lets it touch memory: as many as it can have outstanding, and more means
+/// that it gets nowhere.
 const FRUITLESS: u32 = 2_000;
 
 /// Events, or a worker's steps, at one instant: a few for each core, and more means that they go round in a circle.

@@ -1,27 +1,7 @@
 //! What is published of processors and cannot be measured from a program: their protocol and the size of their buffers.
 
 use crate::protocol::Protocol;
-
-/// Which processor a machine has, by the numbers that its maker gave it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Processor {
-    /// An x86 processor, by `cpuid`.
-    X86 {
-        /// `GenuineIntel`, `AuthenticAMD`.
-        vendor: String,
-        /// Family, the extended one included.
-        family: u32,
-        /// Model, the extended one included.
-        model: u32,
-    },
-    /// An Arm processor, by its main identification register.
-    Arm {
-        /// Who made it: 0x41 is Arm itself.
-        implementer: u32,
-        /// Which part.
-        part: u32,
-    },
-}
+use plan::CpuIdentity;
 
 /// What is published of a processor's core.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -51,11 +31,11 @@ const fn facts(
 
 impl CoreFacts {
     /// Those of `processor`. Of one that is not known here, those of a common core, which the source then says.
-    pub fn of(processor: Option<&Processor>) -> CoreFacts {
+    pub fn of(processor: Option<&CpuIdentity>) -> CoreFacts {
         match processor {
-            Some(Processor::X86 { vendor, family, model }) if vendor == "AuthenticAMD" => amd(*family, *model),
-            Some(Processor::X86 { vendor, family: 6, model }) if vendor == "GenuineIntel" => intel(*model),
-            Some(Processor::Arm { implementer: 0x41, part }) => arm(*part),
+            Some(CpuIdentity::X86 { vendor, family, model }) if vendor == "AuthenticAMD" => amd(*family, *model),
+            Some(CpuIdentity::X86 { vendor, family: 6, model }) if vendor == "GenuineIntel" => intel(*model),
+            Some(CpuIdentity::Arm { implementer: 0x41, part }) => arm(*part),
             _ => None,
         }
         .unwrap_or(UNKNOWN)
@@ -120,7 +100,7 @@ mod tests {
     use super::*;
 
     fn x86(vendor: &str, family: u32, model: u32) -> CoreFacts {
-        CoreFacts::of(Some(&Processor::X86 { vendor: vendor.into(), family, model }))
+        CoreFacts::of(Some(&CpuIdentity::X86 { vendor: vendor.into(), family, model }))
     }
 
     #[test]

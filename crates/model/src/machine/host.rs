@@ -1,7 +1,7 @@
 //! A machine from what was measured on it.
 
-use super::{CacheShape, Caches, CoreFacts, Costs, Distance, Distances, Machine, Processor, Shape, Source};
-use plan::{CACHE_LINE_BYTES, Topology};
+use super::{CacheShape, Caches, CoreFacts, Costs, Distance, Distances, Machine, Shape, Source};
+use plan::{CACHE_LINE_BYTES, CpuIdentity, Topology};
 use record::CostProbe;
 
 /// The name of the machine at hand, as `--machine` spells it.
@@ -26,11 +26,11 @@ pub struct HostFigures<'a> {
     /// Its CPUs.
     pub topology: &'a Topology,
     /// Which processor it has, where it says.
-    pub processor: Option<Processor>,
+    pub processor: Option<CpuIdentity>,
     /// A core's first and second level and a cluster's last one; `None` where the machine does not describe it.
     pub caches: [Option<Geometry>; 3],
-    /// Between cores that share the last level, the socket, the machine: one way of a line thrown to and fro, and a pass
-    /// of two CPUs that count up words of one line, nanoseconds. `None` where it was not measured.
+    /// Between cores that share the last level, the socket, the machine: one way of a line thrown to and fro, and a
+    /// pass of two CPUs that count up words of one line, nanoseconds. `None` where it was not measured.
     pub distances: [Option<(f64, f64)>; 3],
     /// What operations cost.
     pub costs: CostProbe,
@@ -268,7 +268,7 @@ mod tests {
             title: "AMD \"EPYC\"".into(),
             measured: "measured by `coordinator topology --measure` on AMD EPYC, 2026-11-30".into(),
             topology,
-            processor: Some(Processor::X86 { vendor: "AuthenticAMD".into(), family: 26, model: 2 }),
+            processor: Some(CpuIdentity::X86 { vendor: "AuthenticAMD".into(), family: 26, model: 2 }),
             caches: [cache(48, 12), cache(1024, 16), cache(55_296, 12)],
             distances: [Some((24.7, 1.24)), None, None],
             costs: costs(),

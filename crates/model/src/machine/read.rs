@@ -1,4 +1,5 @@
-//! A machine from its file: each figure within bounds and with its source, or a refusal that names line, column and cure.
+//! A machine from its file: each figure within bounds and with its source, or a refusal that names line, column and
+//! cure.
 
 use super::{CacheShape, Caches, Costs, Distance, Distances, Machine, Shape, Source};
 use crate::protocol::Protocol;

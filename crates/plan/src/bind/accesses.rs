@@ -7,11 +7,8 @@ use crate::placement::Item;
 use crate::region::{MemoryStep, MemoryVerb};
 use crate::scenario::{Case, Field};
 use crate::step::{Action, Step};
-use crate::units::{PAGE_BYTES, WorkerIndex};
+use crate::units::{PAGE_BYTES, TIMER_SLACK, WorkerIndex};
 use std::collections::BTreeSet;
-
-/// Timer slack of a thread under the default policy, which a sleep takes on top (`prctl(2)`, PR_SET_TIMERSLACK).
-const TIMER_SLACK_NS: f64 = 50_000.0;
 
 /// What a case's workers touch, before anything is placed.
 #[derive(Clone, Debug, PartialEq)]
@@ -150,10 +147,10 @@ fn touched_object(case: &Case, seat: Seat, step: &Step) -> Result<Option<(usize,
 
 /// What a step is taken to cost, nanoseconds. Access, atomic and lock steps: as measured uncontended on an AMD EPYC of
 /// family 25. `pause`: about 10 cycles before Skylake, up to 140 since (Intel optimisation reference manual). `wait`: a
-/// hand-over of a line. Memory steps: [`memory_ns`]. The rest: orders of
-/// magnitude; a lock's kind does not count, so that no rule places by it. They turn a loop into accesses a second,
-/// which only rank elements as hot or cold: the same error in all changes nothing, one of tenfold in a single step
-/// could move an element across [`HOT_SHARE`](crate::placement::HOT_SHARE).
+/// hand-over of a line. Memory steps: [`memory_ns`]. The rest: orders of magnitude; a lock's kind does not count, so
+/// that no rule places by it. They turn a loop into accesses a second, which only rank elements as hot or cold: the
+/// same error in all changes nothing, one of tenfold in a single step could move an element across
+/// [`HOT_SHARE`](crate::placement::HOT_SHARE).
 fn nominal_ns(action: &Action) -> f64 {
     match action {
         Action::Load(_) | Action::Store(_) | Action::Bump(_) => 0.5,
@@ -164,7 +161,7 @@ fn nominal_ns(action: &Action) -> f64 {
         Action::Wait(_) => 200.0,
         Action::Yield | Action::Die => 500.0,
         Action::Work(nanos) => nanos.0 as f64,
-        Action::Sleep(nanos) => nanos.0 as f64 + TIMER_SLACK_NS,
+        Action::Sleep(nanos) => nanos.0 as f64 + TIMER_SLACK.0 as f64,
         Action::Memory(step) => memory_ns(step),
     }
 }

@@ -1,5 +1,5 @@
-//! The schema as JSON Schema (draft 7), for editors: made from the tables in [`super`] that the reader goes by, and from
-//! the reference's words. It keeps to what draft 4 has, since some editors read no more.
+//! The schema as JSON Schema (draft 7), for editors: made from the tables in [`super`] that the reader goes by, and
+//! from the reference's words. It keeps to what draft 4 has, since some editors read no more.
 
 use super::{patterns, reference, *};
 use plan::LockKind;
@@ -7,9 +7,9 @@ use serde_json::{Map, Value, json};
 
 /// The schema of scenario files.
 ///
-/// It refuses misspelt keys and words, wrong types, numbers out of bounds, and steps and claims that are none. It accepts
-/// whatever [`crate::parse`] accepts in which no arm replaces a value that is itself refused. What a schema cannot tell, as
-/// whether a name is declared, only [`crate::parse`] does.
+/// It refuses misspelt keys and words, wrong types, numbers out of bounds, and steps and claims that are none. It
+/// accepts whatever [`crate::parse`] accepts in which no arm replaces a value that is itself refused. What a schema
+/// cannot tell, as whether a name is declared, only [`crate::parse`] does.
 ///
 /// # References
 /// json-schema.org/draft-07; the editors' line `#:schema` is taplo's.
@@ -27,8 +27,8 @@ pub fn json_schema() -> Value {
     let mut schema = section("the top of the file", &["role"]);
     schema["$schema"] = json!("http://json-schema.org/draft-07/schema#");
     schema["title"] = json!("A scenario of the contention lab");
-    // Where a variant's `set` or a sweep may give a role its loop, a field its type and a region its size, the file need
-    // not.
+    // Where a variant's `set` or a sweep may give a role its loop, a field its type and a region its size, the file
+    // need not.
     let complete = |key: &str| json!({ "required": [key] });
     let each = |key: &str| json!({ "additionalProperties": complete(key) });
     schema["anyOf"] = json!([

@@ -1,6 +1,6 @@
-//! What texts in a scenario look like, as regular expressions that ECMAScript, Python and Rust read alike: made from the
-//! tables that the reader goes by. A pattern never refuses what is accepted; what it cannot tell (bounds, whether a name
-//! is declared), `coordinator check` does.
+//! What texts in a scenario look like, as regular expressions that ECMAScript, Python and Rust read alike: made from
+//! the tables that the reader goes by. A pattern never refuses what is accepted; what it cannot tell (bounds, whether a
+//! name is declared), `coordinator check` does.
 
 use super::{ELEMENTS, MEMORY_WORDS, VERBS};
 use crate::quantity::{RATES, SIZES, UNITS};

@@ -15,7 +15,7 @@ impl<'a> StepReader<'a> {
     /// The region that a verb works on, and how much of it a pass does.
     pub(super) fn memory(&mut self, verb: MemoryVerb) -> Option<MemoryStep> {
         let index = self.region(verb.name())?;
-        let region = &self.memory.regions[index];
+        let region = &self.scope.regions[index];
         self.suits(verb, region)?;
         let bytes = match self.peek() {
             Some(word) if word.text.starts_with(|c: char| c.is_ascii_digit()) => {

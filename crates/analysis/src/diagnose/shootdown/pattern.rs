@@ -56,7 +56,8 @@ pub(super) enum Instead {
 }
 
 impl Instead {
-    /// What `program` does in place of the sick one's shots, given its own; `None` where it shoots as the sick one does.
+    /// What `program` does in place of the sick one's shots, given its own; `None` where it shoots as the sick one
+    /// does.
     pub(super) fn of(sick: &[Shot], program: &Program, own: &[Shot]) -> Option<Instead> {
         if let Some(own) = own.first() {
             let larger = |sick: &Shot| own.step.verb == sick.step.verb && own.step.chunk >= 2 * sick.step.chunk;

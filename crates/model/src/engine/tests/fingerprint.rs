@@ -1,6 +1,6 @@
 //! One seed, one result, to the bit: a fixed set of Programs on machines of each protocol, against a hash that stands
-//! here. Debug and release builds are held against the same one, so they agree with each other. A change of the model that
-//! is meant to change what comes out changes the hashes; the failure prints the new ones.
+//! here. Debug and release builds are held against the same one, so they agree with each other. A change of the model
+//! that is meant to change what comes out changes the hashes; the failure prints the new ones.
 
 use super::kit::{self, worker};
 use crate::machine::{CacheShape, Caches, Costs, Distance, Distances, Machine, Shape};

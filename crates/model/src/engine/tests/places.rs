@@ -110,8 +110,8 @@ fn a_line_comes_with_its_neighbour_where_the_machine_fetches_pairs() {
     let apart = program((0..2).map(|i| worker(i, vec![access(AccessKind::Bump, 128 * u64::from(i))])).collect());
     let ns = |program, machine| model(program, machine, 40_000).workers[0].ns_per_op.expect("passes");
     assert!(ns(&apart, &pairs) < 0.34 && ns(&neighbours, &cluster(2, NEAR)) < 0.34);
-    // A core's miss takes a copy of what its neighbour writes; once each has its own for itself nothing moves any more, so
-    // that only lines which miss otherwise show it.
+    // A core's miss takes a copy of what its neighbour writes; once each has its own for itself nothing moves any more,
+    // so that only lines which miss otherwise show it.
     let misses = |stride: u64| {
         let third = 8 * 64;
         let fights =

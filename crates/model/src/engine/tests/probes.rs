@@ -5,7 +5,8 @@ use crate::engine::Limits;
 use crate::machine::Distance;
 use plan::{AccessKind, OpKind, Width};
 
-/// One way of the line-transfer probe and a contended pass, nanoseconds, as single runs on a machine of two CPUs gave them.
+/// One way of the line-transfer probe and a contended pass, nanoseconds, as single runs on a machine of two CPUs gave
+/// them.
 const PROBES: [(f64, f64); 4] = [(54.0, 19.3), (215.0, 2.0), (40.0, 25.0), (60.0, 8.0)];
 
 fn within(share: f64, of: f64, found: f64) -> bool {

@@ -2,16 +2,16 @@
 //!
 //! MESI: M. S. Papamarcos and J. H. Patel, "A low-overhead coherence solution for multiprocessors with private cache
 //! memories", ISCA 1984 (exclusive-modified, exclusive-unmodified, shared-unmodified, invalid), and its summary in J.
-//! Archibald and J.-L. Baer, "Cache coherence protocols: evaluation using a multiprocessor simulation model", ACM TOCS 4
-//! (4), 1986. MOESI: AMD64 Architecture Programmer's Manual, volume 2, 7.3, figure of the transitions. MESIF: J. R. Goodman
-//! and H. H. J. Hum, "MESIF: a two-hop cache coherency protocol for point-to-point interconnects", 2009: the last reader
-//! forwards, and hands that on with the line.
+//! Archibald and J.-L. Baer, "Cache coherence protocols: evaluation using a multiprocessor simulation model", ACM TOCS
+//! 4 (4), 1986. MOESI: AMD64 Architecture Programmer's Manual, volume 2, 7.3, figure of the transitions. MESIF: J. R.
+//! Goodman and H. H. J. Hum, "MESIF: a two-hop cache coherency protocol for point-to-point interconnects", 2009: the
+//! last reader forwards, and hands that on with the line.
 //!
-//! Where the sources leave a choice, this model's is: clean shared copies that nobody forwards are served by the last level
-//! or memory, where the Illinois protocol lets one of the sharers answer.
+//! Where the sources leave a choice, this model's is: clean shared copies that nobody forwards are served by the last
+//! level or memory, where the Illinois protocol lets one of the sharers answer.
 
 use super::kit::{FOUR_CORES, NEAR, TINY, access, machine, program, worker};
-use crate::engine::memory::Source::{self, Afar, Here, LastLevel, Memory};
+use crate::engine::requests::Source::{self, Afar, Here, LastLevel, Memory};
 use crate::engine::witness::Witness;
 use crate::engine::{Engine, Event};
 use crate::line::Asked;
@@ -123,8 +123,8 @@ enum Does {
 
 use Does::{OthersRead, OthersWrite, OwnRead, OwnWrite};
 
-/// What becomes of a copy: its next state, that of the other core, from where that or this one's content comes (`None`: no
-/// request), and whether it is written back.
+/// What becomes of a copy: its next state, that of the other core, from where that or this one's content comes (`None`:
+/// no request), and whether it is written back.
 type Row = (State, Does, State, State, Option<Source>, bool);
 
 /// A core of the same cluster.

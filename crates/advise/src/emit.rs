@@ -1,8 +1,8 @@
-//! A candidate as a struct in C, C++ or Rust: aligned, padded by named bytes, its offsets checked by the compiler, and a
-//! comment at each line that says why it stands apart.
+//! A candidate as a struct in C, C++ or Rust: aligned, padded by named bytes, its offsets checked by the compiler, and
+//! a comment at each line that says why it stands apart.
 //!
-//! Locks are bytes there: the lab's take [`plan::LockKind::BYTES`] whatever their kind, and a program has its own. A field
-//! that no step touches atomically is a plain integer, and one that some step does is atomic.
+//! Locks are bytes there: the lab's take [`plan::LockKind::BYTES`] whatever their kind, and a program has its own. A
+//! field that no step touches atomically is a plain integer, and one that some step does is atomic.
 
 mod c_family;
 mod names;

@@ -1,6 +1,6 @@
-//! One arm held against another, role by role: for whoever compares arms that are not all held against the best.
+//! The repetitions of each arm that count, by block, and one arm held against another in them.
 
-use crate::figures::{Series, ns_per_op, pairs, slowest_ns_per_op};
+use crate::figures::{Figure, Series, ns_per_op, pairs, slowest_ns_per_op};
 use crate::interval;
 use record::{Interval, Observation};
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ pub enum Who {
     Slowest,
 }
 
-/// The kept repetitions of some arms within one regime, for comparisons by block.
+/// The kept repetitions of some arms, each within one regime, for comparisons by block.
 pub struct Kept<'a> {
     seed: u64,
     /// By arm, by block.
@@ -22,8 +22,9 @@ pub struct Kept<'a> {
 }
 
 impl<'a> Kept<'a> {
-    /// Those of `observations`, as [`analyse`](crate::analyse) has left them, that are not spoiled and lie in the regime that
-    /// `regime_of` gives for their arm: [`ArmSummary::regime`](record::ArmSummary::regime). `seed` is that of the run.
+    /// Those of `observations`, as [`analyse`](crate::analyse) has left them, that are not spoiled and lie in the
+    /// regime that `regime_of` gives for their arm: [`ArmSummary::regime`](record::ArmSummary::regime). `seed` is that
+    /// of the run.
     pub fn of(observations: &'a [Observation], regime_of: impl Fn(&str) -> Option<u32>, seed: u64) -> Kept<'a> {
         let mut arms: BTreeMap<&str, BTreeMap<u32, Vec<&Observation>>> = BTreeMap::new();
         let counts = |o: &&Observation| o.spoiled.is_empty() && o.regime.is_some() && o.regime == regime_of(&o.arm);
@@ -33,10 +34,14 @@ impl<'a> Kept<'a> {
         Kept { seed, arms }
     }
 
-    /// How much faster `arm` is than `base` in one role: the time of a pass in `base` over that in `arm`, paired by block;
-    /// `None` below three blocks of both.
+    /// How much faster `arm` is than `base` in one role: the time of a pass in `base` over that in `arm`, paired by
+    /// block; `None` below three blocks of both.
     pub fn gain(&self, base: &str, arm: &str, role: &str, who: Who) -> Option<Interval> {
-        let pairs = pairs(&self.series(base, role, who), &self.series(arm, role, who));
+        let figure: Figure = match who {
+            Who::Median => ns_per_op,
+            Who::Slowest => slowest_ns_per_op,
+        };
+        let pairs = pairs(&self.series(base, role, figure), &self.series(arm, role, figure));
         interval::ratio(&pairs, &mut interval::dice(self.seed, &format!("{base}/{arm}/{role}/{who:?}")))
     }
 
@@ -47,28 +52,24 @@ impl<'a> Kept<'a> {
         interval::ratio(&pairs, &mut interval::dice(self.seed, &format!("{base}/{arm}/{roles:?}")))
     }
 
-    /// Nanoseconds a pass of one role by block.
-    fn series(&self, arm: &str, role: &str, who: Who) -> Series {
-        let figure = |workers: &Vec<&Observation>| {
-            let of_role: Vec<&Observation> = workers.iter().copied().filter(|o| o.role == role).collect();
-            match who {
-                Who::Median => ns_per_op(&of_role),
-                Who::Slowest => slowest_ns_per_op(&of_role),
-            }
+    /// The repetitions of an arm, by block.
+    pub(crate) fn repetitions(&self, arm: &str) -> impl Iterator<Item = (u32, &[&'a Observation])> {
+        self.arms.get(arm).into_iter().flatten().map(|(block, workers)| (*block, workers.as_slice()))
+    }
+
+    /// A figure of one role by block.
+    pub(crate) fn series(&self, arm: &str, role: &str, figure: impl Fn(&[&'a Observation]) -> Option<f64>) -> Series {
+        let of_role = |workers: &[&'a Observation]| -> Vec<&'a Observation> {
+            workers.iter().copied().filter(|o| o.role == role).collect()
         };
-        self.arms
-            .get(arm)
-            .into_iter()
-            .flatten()
-            .filter_map(|(block, workers)| Some((*block, figure(workers)?)))
-            .collect()
+        self.repetitions(arm).filter_map(|(block, workers)| Some((block, figure(&of_role(workers))?))).collect()
     }
 
     /// Their geometric mean over roles, of the blocks that have all.
     fn mean(&self, arm: &str, roles: &[&str]) -> Series {
         let mut product: BTreeMap<u32, (f64, usize)> = BTreeMap::new();
         for role in roles {
-            for (block, ns) in self.series(arm, role, Who::Median) {
+            for (block, ns) in self.series(arm, role, ns_per_op) {
                 let (sum, count) = product.entry(block).or_default();
                 (*sum, *count) = (*sum + ns.ln(), *count + 1);
             }

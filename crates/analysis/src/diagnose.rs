@@ -1,35 +1,40 @@
 //! From layout and figures to a named cause: one rule a file. A rule fires where the layout shows the pattern *and* the
 //! run measured its cost; a pattern without a cost is no diagnosis, nor a cost without a pattern.
 //!
-//! Locks are left out of the data rules: all workers write a lock's word by design; and so is what one lock protects from
-//! the rule on true sharing, since it moves with its lock. Rules of their own look at who waits for whom, and why.
+//! Locks are left out of the data rules: all workers write a lock's word by design; and so is what one lock protects
+//! from the rule on true sharing, since it moves with its lock. Rules of their own look at who waits for whom, and why.
 
+// The rules.
 mod adjacent_line;
 mod convoy;
-mod cost;
 mod costly_handoff;
-mod counts;
-mod evidence;
 mod false_sharing;
-mod held;
-mod lines;
 mod lock_contention;
-#[cfg(test)]
-mod lock_tests;
 mod lock_word;
-mod locks;
 mod long_hold;
 mod none;
 mod oversubscribed;
 mod owner_died;
-mod queue;
 mod reader_invalidation;
 mod shootdown;
-#[cfg(test)]
-mod shootdown_tests;
 mod starved;
 mod true_sharing;
 mod unfair;
+
+// What they rest on.
+mod cost;
+mod counts;
+mod evidence;
+mod held;
+mod lines;
+mod locks;
+mod own_lines;
+mod queue;
+
+#[cfg(test)]
+mod lock_tests;
+#[cfg(test)]
+mod shootdown_tests;
 
 use crate::view::View;
 use cost::Cost;
@@ -57,8 +62,8 @@ pub const KINDS: [&str; 15] = [
     "none",
 ];
 
-/// What is wrong, most severe first; at most one diagnosis a kind (of `tlb_shootdown` one between processes and one between
-/// threads: their causes and cures differ), and `none` where no rule fires.
+/// What is wrong, most severe first; at most one diagnosis a kind (of `tlb_shootdown` one between processes and one
+/// between threads: their causes and cures differ), and `none` where no rule fires.
 pub(crate) fn diagnose(view: &View, arms: &[ArmSummary]) -> Vec<Diagnosis> {
     let rules = [false_sharing::find, true_sharing::find, reader_invalidation::find, adjacent_line::find];
     let of_locks = [

@@ -1,15 +1,16 @@
 //! What cores ask of each other, and what comes of it.
 //!
 //! A request takes half a fetch to the cores that it concerns, waits there until the line's last transfer and, where it
-//! takes the line or its only writable copy away, the tenure of the core that got it last are over; the answer takes the
-//! other half. A read that no core supplies waits only for the line's last writing to end.
+//! takes the line or its only writable copy away, the tenure of the core that got it last are over; the answer takes
+//! the other half. A read that no core supplies waits only for the line's last writing to end.
 
-use super::{Engine, Event, Request, Way};
+use super::{Engine, Event, Request};
 use crate::line::{Asked, Clean, Gone, Held};
 use crate::protocol::State;
 use crate::script::Place;
 use crate::set::Set;
 use crate::time::{NEVER, Ps};
+use crate::way::Way;
 
 /// Where a line's content comes from.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -25,8 +26,8 @@ pub(super) enum Source {
 }
 
 impl Engine<'_> {
-    /// Asks for a line, unless something was asked for already: then what comes is looked at anew when it comes. Whether
-    /// this was asked.
+    /// Asks for a line, unless something was asked for already: then what comes is looked at anew when it comes.
+    /// Whether this was asked.
     pub(super) fn ask(&mut self, worker: usize, place: Place, want: Asked, at: Ps) -> bool {
         debug_assert!(at >= self.time, "asked at {at}, and it is {}", self.time);
         let core = self.workers[worker].core;
@@ -345,8 +346,8 @@ impl Engine<'_> {
         tally.invalidations_sent += if to_write { others.iter().count() as u64 } else { 0 };
     }
 
-    /// A core writes a clean line of its own, which a request that was decided before will share or take: what the request
-    /// finds is modified after all.
+    /// A core writes a clean line of its own, which a request that was decided before will share or take: what the
+    /// request finds is modified after all.
     pub(super) fn note_late_write(&mut self, core: usize, l: u32) {
         let line = &mut self.lines[l as usize];
         let Some(clean) = line.clean.take_if(|clean| clean.holder as usize == core) else { return };

@@ -1,9 +1,9 @@
 //! Finished runs held against each other: before and after a change, two machines, or variants within a run.
 //!
-//! Each run has its figures within itself, where blocks pair and regimes are told apart ([`crate::analyse`]); here a ratio
-//! is made across them. Of two runs of one host it asks what a *change* did, and then all that the machine did meanwhile is
-//! noise, for which its interval allows (`between.rs`); of one scenario on two hosts it asks how the *hosts* differ, and then
-//! the machine is the answer.
+//! Each run has its figures within itself, where blocks pair and regimes are told apart ([`crate::analyse`]); here a
+//! ratio is made across them. Of two runs of one host it asks what a *change* did, and then all that the machine did
+//! meanwhile is noise, for which its interval allows (`between.rs`); of one scenario on two hosts it asks how the
+//! *hosts* differ, and then the machine is the answer.
 
 mod between;
 mod condition;

@@ -1,8 +1,9 @@
 //! The lab's own counters on one kind of core: one choice for each name, the processor's first.
 
+use crate::choice::{Choice, Meaning};
 use crate::encode::{Unencoded, encode};
 use crate::event::{Event, Family};
-use crate::selection::{Choice, Meaning, Order};
+use crate::order::Order;
 use crate::software;
 use crate::table::{Kind, Row, TABLE};
 use host::{Pmu, Root};
@@ -10,8 +11,8 @@ use plan::event::{COUNTERS, Modes};
 use plan::{CountedBy, CpuId, EventForm, EventSpec};
 use record::Reading;
 
-/// The kernel's own event for a name, in perf's spelling: for processors that the table does not know, and where there is
-/// no PMU.
+/// The kernel's own event for a name, in perf's spelling: for processors that the table does not know, and where there
+/// is no PMU.
 const GENERIC: [(&str, &str); 10] = [
     ("cycles", "cycles"),
     ("instructions", "instructions"),
@@ -67,8 +68,8 @@ impl<'a> Here<'a> {
         Here { root, cpu, pmu, kind }
     }
 
-    /// By the table's row, else by the kernel's own event, else there is none. Without a PMU the kernel's own events are
-    /// asked for even where the processor has none such, so that the reading carries the kernel's answer.
+    /// By the table's row, else by the kernel's own event, else there is none. Without a PMU the kernel's own events
+    /// are asked for even where the processor has none such, so that the reading carries the kernel's answer.
     fn choice(&self, name: &str) -> Choice {
         let row = self.kind.as_ref().ok().and_then(|kind| kind.row(name));
         let spec = match row.map(|row| &row.event) {

@@ -1,12 +1,25 @@
 //! The user's own events on one kind of core.
 
+use crate::choice::{Choice, Meaning};
 use crate::encode::{Unencoded, encode};
 use crate::event::{Event, Family};
 use crate::names::{self, CACHE, HARDWARE, RAW, SOFTWARE, TRACEPOINT};
-use crate::selection::{Choice, Meaning, Order, SelectError};
+use crate::order::Order;
 use host::Root;
 use plan::event::{Modes, Term};
 use plan::{CountedBy, CpuId, EventForm, EventSpec};
+
+/// An event of the user's that means nothing on this machine.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("event {index} of the list: {what}; {cure}")]
+pub struct SelectError {
+    /// Its position in the list, from 0.
+    pub index: usize,
+    /// What is wrong.
+    pub what: String,
+    /// What to do.
+    pub cure: String,
+}
 
 /// One choice an event, in the order given.
 ///
