@@ -119,7 +119,7 @@ fn any_log_of_latencies_is_passed_on_or_refused_without_harm() {
     let folder = folder();
     let (saved, path) = logged(folder.path());
     let bytes = std::fs::read(&path).unwrap();
-    let sound = [Sound { name: "latency.hlog".into(), read: vec![0..bytes.len()], bytes }];
+    let sound = [Sound { name: "latency.hlog".into(), read: Vec::new(), bytes }];
     through("logs of latencies", bent(&sound, bent_log), |bytes| {
         std::fs::write(&path, bytes).unwrap();
         match hlog::checked(&saved) {
@@ -152,6 +152,6 @@ fn bent_log(sound: &Sound, moves: &[Move]) -> Vec<u8> {
     let histogram: Histogram<u64> = Deserializer::new().deserialize(&mut packed.as_slice()).unwrap();
     let mut bytes = Vec::new();
     V2Serializer::new().serialize(&histogram, &mut bytes).unwrap();
-    let bent = bend::bytes(&Sound { name: String::new(), read: vec![0..bytes.len().min(40)], bytes }, rest);
+    let bent = bend::bytes(&Sound { name: String::new(), read: vec![0..20, 20..40], bytes }, rest);
     text.replace(old, &BASE64_STANDARD.encode(bent)).into_bytes()
 }

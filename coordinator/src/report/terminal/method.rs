@@ -38,12 +38,9 @@ fn regime(run: &Run) -> String {
             format!("Line transfer {} ns one way{contended}; {repetitions} of {all}", plain(*ns))
         }
         Some(Regime { transfer_ns: None, repetitions, .. }) => {
-            format!(
-                "No line moves between CPUs here, {repetitions} of {} of one core speed",
-                plural(ran.into(), "repetition")
-            )
+            format!("No line moves between CPUs here, {repetitions} of {} of one core speed", plural(ran, "repetition"))
         }
-        None => format!("No regime: {} do not agree on one line-transfer time", plural(ran.into(), "repetition")),
+        None => format!("No regime: {} do not agree on one line-transfer time", plural(ran, "repetition")),
     }
 }
 
