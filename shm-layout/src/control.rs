@@ -134,7 +134,7 @@ impl Control {
     pub fn arrive_ready(&self, workers: u32, now: u64, warm_up: u64, window: u64) -> bool {
         // AcqRel; the Release half pairs with the Acquire half of the arrivals after it: the last to arrive has seen
         // everything that the others did before they arrived, and hands it on with the window.
-        let last = self.ready.fetch_add(1, Ordering::AcqRel) + 1 == workers;
+        let last = self.ready.fetch_add(1, Ordering::AcqRel).wrapping_add(1) == workers;
         if last {
             let open = now.saturating_add(warm_up);
             // Relaxed: published by the Release below.
@@ -158,7 +158,7 @@ impl Control {
     pub fn arrive_left(&self, workers: u32) -> bool {
         // AcqRel; the Release half pairs with the Acquire half of the departures after it: the last to leave has seen
         // everything that the others did in their windows, and hands it on with the phase.
-        let last = self.left.fetch_add(1, Ordering::AcqRel) + 1 == workers;
+        let last = self.left.fetch_add(1, Ordering::AcqRel).wrapping_add(1) == workers;
         if last {
             self.raise(Phase::Stopped);
         }
@@ -177,6 +177,15 @@ mod tests {
     use std::sync::Barrier;
     use std::sync::mpsc::{Receiver, Sender, channel};
     use std::thread::Scope;
+
+    #[test]
+    fn counts_that_a_stranger_wrote_are_counted_on_from() {
+        let control = Control::default();
+        control.ready.store(u32::MAX, Ordering::Relaxed);
+        control.left.store(u32::MAX, Ordering::Relaxed);
+        assert!(!control.arrive_ready(2, 10, 20, 100) && !control.arrive_left(2));
+        assert_eq!((control.window(), control.must_stop()), (None, false), "nobody was the last");
+    }
 
     /// Every order in which `n` workers can arrive at a barrier.
     fn orders(n: usize) -> Vec<Vec<usize>> {

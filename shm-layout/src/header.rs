@@ -6,6 +6,7 @@ use crate::slot::Slot;
 use plan::TickRate;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::mem::size_of;
+use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// `contlab` and a zero byte, little-endian: tells the lab's segments from others.
@@ -13,6 +14,9 @@ pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"contlab\0");
 
 /// Version of the map. A worker and a coordinator of different versions never meet: they are one executable.
 const VERSION: u32 = 3;
+
+/// What counters of time have: 24 MHz is a slow one, and no core has 10 GHz. Beyond that the number is none of the lab's.
+const TICKS_PER_NS: RangeInclusive<f64> = 0.001..=100.0;
 
 /// The header. All atomics only because shared memory allows no other plain access; it is written before the segment's
 /// name is given to anyone, and never again.
@@ -46,7 +50,7 @@ pub fn program_hash(encoded: &[u8]) -> u64 {
 }
 
 /// Why a worker will not use a segment.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, PartialEq, thiserror::Error)]
 pub enum HeaderError {
     /// A number in the header is not what this worker's Program and executable say.
     #[error("the segment's {field} is {found:#x} where {expected:#x} is expected")]
@@ -57,6 +61,12 @@ pub enum HeaderError {
         found: u64,
         /// As computed here.
         expected: u64,
+    },
+    /// No clock runs at the rate that stands there.
+    #[error("the segment's clock makes {ticks_per_ns} ticks a nanosecond, and clocks make 0.001 to 100")]
+    Rate {
+        /// In the segment.
+        ticks_per_ns: f64,
     },
 }
 
@@ -106,9 +116,16 @@ impl Header {
         }
     }
 
-    /// The coordinator's calibration.
-    pub fn tick_rate(&self) -> TickRate {
-        TickRate { ticks_per_ns: f64::from_bits(self.ticks_per_ns_bits.load(Ordering::Relaxed)) }
+    /// The coordinator's calibration: the one number that a worker takes from here, once, and only if a clock can run so.
+    ///
+    /// # Errors
+    /// [`HeaderError::Rate`].
+    pub(crate) fn tick_rate(&self) -> Result<TickRate, HeaderError> {
+        let ticks_per_ns = f64::from_bits(self.ticks_per_ns_bits.load(Ordering::Relaxed));
+        match TICKS_PER_NS.contains(&ticks_per_ns) {
+            true => Ok(TickRate { ticks_per_ns }),
+            false => Err(HeaderError::Rate { ticks_per_ns }),
+        }
     }
 }
 
@@ -127,7 +144,7 @@ mod tests {
     fn what_was_written_checks() {
         let (header, map) = written();
         assert_eq!(header.check(&map, 7), Ok(()));
-        assert_eq!(header.tick_rate().ticks_per_ns, 2.6);
+        assert_eq!(header.tick_rate(), Ok(TickRate { ticks_per_ns: 2.6 }));
     }
 
     #[test]
@@ -141,6 +158,10 @@ mod tests {
         header.magic.store(0, Ordering::Relaxed);
         assert!(matches!(header.check(&map, 7), Err(HeaderError::Mismatch { field: "magic", .. })));
         let (header, _) = written();
+        for odd in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e-300, 1e300] {
+            header.ticks_per_ns_bits.store(f64::to_bits(odd), Ordering::Relaxed);
+            assert!(matches!(header.tick_rate(), Err(HeaderError::Rate { .. })), "{odd}");
+        }
         header.area_offset.store(1 << 40, Ordering::Relaxed);
         assert!(matches!(header.check(&map, 7), Err(HeaderError::Mismatch { field: "area offset", .. })));
     }

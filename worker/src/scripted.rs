@@ -263,7 +263,7 @@ struct Played {
 fn play(kind: LockKind, (mine, holders): (u32, u32)) -> Played {
     let program = scripted(kind);
     let segment = segment(&program);
-    let us = segment.header().tick_rate().ticks_per_ns * 1000.0;
+    let us = segment.tick_rate().ticks_per_ns * 1000.0;
     pin::pin(CpuId(mine)).unwrap();
     let mut stage = Stage::new(&segment, &program);
     let free = stage.free_pass_ticks();
