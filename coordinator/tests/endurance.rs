@@ -68,8 +68,7 @@ enum Ending {
     CoordinatorKilled,
 }
 
-const ENDINGS: [Ending; 4] =
-    [Ending::ByItself, Ending::CoordinatorKilled, Ending::Interrupted, Ending::WorkerKilled];
+const ENDINGS: [Ending; 4] = [Ending::ByItself, Ending::CoordinatorKilled, Ending::Interrupted, Ending::WorkerKilled];
 
 /// A memory cgroup of the test's own, removed at its end.
 struct Group(PathBuf);

@@ -86,8 +86,7 @@ pub(crate) fn write(run: &Run, logs: Logs, out_root: &Path, name: &str) -> Resul
     let mut cleanup = Cleanup::default();
     create_with_parents(&parent, &mut cleanup)?;
     let stamp = path_part(&run.started_utc.replace(':', "-"));
-    let temporary = parent.join(format!(".{stamp}.{}.partial", std::process::id()));
-    create(&temporary, &mut cleanup)?;
+    let temporary = create_hidden(&parent, &stamp, &mut cleanup)?;
     put(&temporary.join("run.json"), |out| to_json(run, out))?;
     put(&temporary.join(PAGE), |out| out.write_all(page::page(run, None).as_bytes()))?;
     put(&temporary.join("samples.csv"), |out| samples::write(&run.observations, out))?;
@@ -172,6 +171,20 @@ fn create(folder: &Path, cleanup: &mut Cleanup) -> Result<(), WriteError> {
     fs::create_dir(folder).map_err(|error| WriteError::new("create the folder", folder, error))?;
     cleanup.created.push(folder.to_owned());
     Ok(())
+}
+
+/// The folder that is renamed when all is written. A process's number alone does not make it one's own: a run in another
+/// container that shares the results may have the same one.
+fn create_hidden(parent: &Path, stamp: &str, cleanup: &mut Cleanup) -> Result<PathBuf, WriteError> {
+    let mut number = 1;
+    loop {
+        let folder = parent.join(format!(".{stamp}.{}-{number}.partial", std::process::id()));
+        match create(&folder, cleanup) {
+            Ok(()) => return Ok(folder),
+            Err(error) if error.source.kind() == io::ErrorKind::AlreadyExists && number < MOST_NAMES => number += 1,
+            Err(error) => return Err(error),
+        }
+    }
 }
 
 /// One file, down to the disk.
@@ -293,6 +306,18 @@ mod tests {
         fs::create_dir(&parent).unwrap();
         fs::write(parent.join("2026-11-24T12-34-56Z"), "in the way").unwrap();
         assert!(write(&run, Logs::default(), root.path(), "file").unwrap().ends_with("2026-11-24T12-34-56Z-2"));
+    }
+
+    /// A run in another container that began in the same second may have the same process number, and share the results.
+    #[test]
+    fn a_run_with_the_same_process_number_is_not_in_the_way() {
+        let root = tempfile::tempdir().unwrap();
+        let theirs = root.path().join(format!("s/.2026-11-24T12-34-56Z.{}-1.partial", std::process::id()));
+        fs::create_dir_all(&theirs).unwrap();
+        fs::write(theirs.join("run.json"), "half of it").unwrap();
+        let folder = write(&testing::false_sharing(), Logs::default(), root.path(), "s").unwrap();
+        assert!(folder.join("run.json").exists());
+        assert_eq!(tree(&theirs), ["run.json"], "theirs is as it was");
     }
 
     #[test]

@@ -194,9 +194,9 @@ fn modelled(kind: LockKind) -> Option<Kind> {
         LockKind::Ttas => of(0, |memory, _| Box::new(Ttas(&memory.word))),
         LockKind::Ticket => of(0, |memory, _| Box::new(Ticket::new(&memory.counters))),
         LockKind::Mcs => of(0, |memory, worker| Box::new(Mcs::new(&memory.word, &memory.mcs, worker))),
-        LockKind::Clh => of(clh::first_dummy(WORKERS), |memory, worker| {
-            Box::new(Clh::new(&memory.word, &memory.clh, worker))
-        }),
+        LockKind::Clh => {
+            of(clh::first_dummy(WORKERS), |memory, worker| Box::new(Clh::new(&memory.word, &memory.clh, worker)))
+        }
         LockKind::Futex => of(0, |memory, _| Box::new(Futex(&memory.word))),
         LockKind::Seqlock => of(0, |memory, _| Box::new(Seqlock::new(&memory.word))),
         LockKind::Pthread
