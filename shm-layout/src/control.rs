@@ -312,7 +312,7 @@ mod tests {
     /// Runs `worker` on three threads at once, many times over, each time on a control block of its own and with three
     /// words that only the block's orderings publish.
     fn race<T: Send>(worker: impl Fn(&Control, &[AtomicU32; 3], usize) -> T + Sync, check: impl Fn(Vec<T>)) {
-        for _ in 0..500 {
+        for _ in 0..if cfg!(miri) { 5 } else { 500 } {
             let (control, words) = (<Control>::default(), [const { AtomicU32::new(0) }; 3]);
             control.release();
             let start = Barrier::new(WORKERS);
