@@ -146,7 +146,8 @@ fn a_running_lab_is_closed_to_others() {
     assert!(matches!(status.code(), Some(0 | 3)), "{status} {said}"); // 3: the machine was noisy
     let run: Run = serde_json::from_str(&out).unwrap();
     let mut pids: Vec<i32> = run.observations.iter().filter_map(|one| one.pid).collect();
-    (pids.sort_unstable(), seen.sort_unstable());
+    pids.sort_unstable();
+    seen.sort_unstable();
     assert_eq!(pids, seen, "the workers that were started, and nobody else's");
 }
 
