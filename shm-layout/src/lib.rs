@@ -4,12 +4,17 @@
 //! Where each byte lies is drawn once, in `map.rs`, above the assertions that hold the types to it.
 //! Everything but the fields area is made of atomics; the fields area is touched by compiled code and locks alone.
 
+mod atom;
 mod check;
 mod clock;
 mod control;
 mod header;
 pub mod lock;
 mod map;
+#[cfg(test)]
+mod modelled;
+#[cfg(test)]
+mod models;
 mod orphans;
 mod reserve;
 mod segment;
