@@ -1,5 +1,6 @@
 //! How a command ends: its exit status, and the message of a failure on standard error.
 
+use crate::report::text::escaped_lines;
 use scenario::Refusal;
 use std::process::ExitCode;
 
@@ -61,11 +62,11 @@ pub(crate) fn code(outcome: Result<Ending, CommandError>, colour: bool) -> ExitC
             2
         }
         Err(CommandError::Usage(text)) => {
-            say(&format!("error: {text}"));
+            say(&format!("error: {}", escaped_lines(&text)));
             2
         }
         Err(CommandError::Failed(text)) => {
-            say(&format!("error: {text}"));
+            say(&format!("error: {}", escaped_lines(&text)));
             1
         }
         Err(CommandError::Interrupted) => {
@@ -74,6 +75,18 @@ pub(crate) fn code(outcome: Result<Ending, CommandError>, colour: bool) -> ExitC
         }
         Err(CommandError::ClosedPipe) => 0,
     })
+}
+
+/// Ends with what is wrong with the command line, or with the help that was asked for. An argument may be a name that a
+/// shell put there and somebody else chose.
+pub(crate) fn usage(error: &clap::Error) -> ! {
+    let asked_for = !error.use_stderr();
+    let hostile = std::env::args_os().any(|argument| !argument.to_string_lossy().chars().all(plan::is_plain));
+    if asked_for || !hostile {
+        error.exit();
+    }
+    say(escaped_lines(&error.render().to_string()).trim_end());
+    std::process::exit(error.exit_code());
 }
 
 fn say(text: &str) {

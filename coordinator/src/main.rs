@@ -10,6 +10,7 @@ mod commands;
 mod cures;
 mod exit;
 mod export;
+mod foreign_file;
 mod hold;
 mod launch;
 mod machine;
@@ -44,7 +45,7 @@ fn main() -> ExitCode {
         _ => {}
     }
     signals::ignore_file_size_limit();
-    let cli = Cli::parse();
+    let cli = Cli::try_parse().unwrap_or_else(|error| exit::usage(&error));
     let colour = report::style::colour(cli.colour);
     let outcome = match cli.command {
         Command::Run(options) => commands::run::run(&options, cli.colour),

@@ -1,8 +1,10 @@
 //! A run that was saved, for the commands that look back: found, read and checked.
 
+use crate::foreign_file;
 use crate::report::names::RECORD;
 use crate::report::text::escaped;
 use record::{Run, SCHEMA_VERSION};
+use serde::Deserialize;
 use serde_json::Value;
 use serde_json::error::Category;
 use std::fs;
@@ -68,17 +70,17 @@ impl Saved {
     /// [`SavedError`]: what is there instead.
     pub(crate) fn read(run: &Path) -> Result<Saved, SavedError> {
         let path = if run.is_dir() { run.join(RECORD) } else { run.to_owned() };
-        let text = fs::read(&path).map_err(|source| match source.kind() {
+        let read = if run.is_dir() { foreign_file::read } else { foreign_file::read_named };
+        let text = read(&path).map_err(|source| match source.kind() {
             ErrorKind::NotFound if run.is_dir() => SavedError::NoRecord { path: run.to_owned(), cure: cure(run) },
             _ => SavedError::Unreadable { path: path.clone(), source },
         })?;
-        let value = parsed(&text, &path)?;
-        let version = &value["schema_version"];
+        let Head { schema_version: version, tool } = head(&text, &path)?;
         if version.is_null() {
             return Err(SavedError::NoRun { path, why: "it has no `schema_version`".to_owned() });
         }
-        if *version != SCHEMA_VERSION {
-            let tool = escaped(&value["tool"].to_string());
+        if version != SCHEMA_VERSION {
+            let tool = escaped(&tool.to_string());
             return Err(SavedError::OtherVersion { path, found: escaped(&version.to_string()), tool });
         }
         match serde_json::from_slice(&text) {
@@ -88,11 +90,27 @@ impl Saved {
     }
 }
 
-fn parsed(text: &[u8], path: &Path) -> Result<Value, SavedError> {
-    serde_json::from_slice(text).map_err(|source| match source.classify() {
-        Category::Eof => SavedError::Truncated { path: path.to_owned(), line: source.line(), column: source.column() },
-        _ => SavedError::NotJson { path: path.to_owned(), source },
-    })
+/// What says who can read the rest, which is passed over here: a record is large, and its values would be larger.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Head {
+    schema_version: Value,
+    tool: Value,
+}
+
+fn head(text: &[u8], path: &Path) -> Result<Head, SavedError> {
+    serde_json::from_slice(text)
+        .or_else(|source| match source.classify() {
+            // Sound JSON of something else: no version.
+            Category::Data => Ok(Head::default()),
+            category => Err((category, source)),
+        })
+        .map_err(|(category, source)| match category {
+            Category::Eof => {
+                SavedError::Truncated { path: path.to_owned(), line: source.line(), column: source.column() }
+            }
+            _ => SavedError::NotJson { path: path.to_owned(), source },
+        })
 }
 
 /// What to name in place of a folder that is no run's: often it is the scenario's, one level up.

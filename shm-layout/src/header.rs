@@ -1,36 +1,41 @@
 //! The header: what a worker compares with its own numbers before it uses a segment. Its bytes: see `map`.
 
 use crate::SharedMemory;
+use crate::atom::Atom;
 use crate::map::SegmentMap;
 use crate::slot::Slot;
 use plan::TickRate;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::mem::size_of;
+use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// `contlab` and a zero byte, little-endian: tells the lab's segments from others.
-const MAGIC: u64 = u64::from_le_bytes(*b"contlab\0");
+pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"contlab\0");
 
 /// Version of the map. A worker and a coordinator of different versions never meet: they are one executable.
 const VERSION: u32 = 3;
+
+/// What counters of time have: 24 MHz is a slow one, and no core has 10 GHz. Beyond that the number is none of the lab's.
+const TICKS_PER_NS: RangeInclusive<f64> = 0.001..=100.0;
 
 /// The header. All atomics only because shared memory allows no other plain access; it is written before the segment's
 /// name is given to anyone, and never again.
 #[repr(C, align(128))]
 #[derive(Debug, Default)]
-pub struct Header {
-    pub(crate) magic: AtomicU64,
-    pub(crate) version: AtomicU32,
-    pub(crate) workers: AtomicU32,
-    pub(crate) program_hash: AtomicU64,
-    pub(crate) segment_bytes: AtomicU64,
-    pub(crate) slots_offset: AtomicU64,
-    pub(crate) slot_bytes: AtomicU64,
-    pub(crate) area_offset: AtomicU64,
-    pub(crate) area_bytes: AtomicU64,
-    pub(crate) ticks_per_ns_bits: AtomicU64,
-    pub(crate) nodes_offset: AtomicU64,
-    pub(crate) locks: AtomicU32,
+pub struct Header<A = AtomicU32, B = AtomicU64> {
+    pub(crate) magic: B,
+    pub(crate) version: A,
+    pub(crate) workers: A,
+    pub(crate) program_hash: B,
+    pub(crate) segment_bytes: B,
+    pub(crate) slots_offset: B,
+    pub(crate) slot_bytes: B,
+    pub(crate) area_offset: B,
+    pub(crate) area_bytes: B,
+    pub(crate) ticks_per_ns_bits: B,
+    pub(crate) nodes_offset: B,
+    pub(crate) locks: A,
 }
 
 // SAFETY: repr(C), fixed-width atomics only; any bit pattern is valid and is checked before use.
@@ -46,7 +51,7 @@ pub fn program_hash(encoded: &[u8]) -> u64 {
 }
 
 /// Why a worker will not use a segment.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, PartialEq, thiserror::Error)]
 pub enum HeaderError {
     /// A number in the header is not what this worker's Program and executable say.
     #[error("the segment's {field} is {found:#x} where {expected:#x} is expected")]
@@ -58,12 +63,18 @@ pub enum HeaderError {
         /// As computed here.
         expected: u64,
     },
+    /// No clock runs at the rate that stands there.
+    #[error("the segment's clock makes {ticks_per_ns} ticks a nanosecond, and clocks make 0.001 to 100")]
+    Rate {
+        /// In the segment.
+        ticks_per_ns: f64,
+    },
 }
 
-impl Header {
+impl<A: Atom<u32>, B: Atom<u64>> Header<A, B> {
     /// Writes the header. Coordinator only, before the name is given away.
     pub fn write(&self, map: &SegmentMap, program_hash: u64, rate: TickRate) {
-        let set = |word: &AtomicU64, value| word.store(value, Ordering::Relaxed);
+        let set = |word: &B, value| word.store(value, Ordering::Relaxed);
         set(&self.program_hash, program_hash);
         set(&self.segment_bytes, map.segment_bytes);
         set(&self.slots_offset, map.slots_offset);
@@ -86,7 +97,7 @@ impl Header {
     pub fn check(&self, map: &SegmentMap, program_hash: u64) -> Result<(), HeaderError> {
         // Acquire; pairs with the Release in `write`.
         let magic = self.magic.load(Ordering::Acquire);
-        let get = |word: &AtomicU64| word.load(Ordering::Relaxed);
+        let get = |word: &B| word.load(Ordering::Relaxed);
         let rows = [
             ("magic", magic, MAGIC),
             ("version", u64::from(self.version.load(Ordering::Relaxed)), u64::from(VERSION)),
@@ -106,9 +117,16 @@ impl Header {
         }
     }
 
-    /// The coordinator's calibration.
-    pub fn tick_rate(&self) -> TickRate {
-        TickRate { ticks_per_ns: f64::from_bits(self.ticks_per_ns_bits.load(Ordering::Relaxed)) }
+    /// The coordinator's calibration: the one number that a worker takes from here, once, and only if a clock can run so.
+    ///
+    /// # Errors
+    /// [`HeaderError::Rate`].
+    pub(crate) fn tick_rate(&self) -> Result<TickRate, HeaderError> {
+        let ticks_per_ns = f64::from_bits(self.ticks_per_ns_bits.load(Ordering::Relaxed));
+        match TICKS_PER_NS.contains(&ticks_per_ns) {
+            true => Ok(TickRate { ticks_per_ns }),
+            false => Err(HeaderError::Rate { ticks_per_ns }),
+        }
     }
 }
 
@@ -118,7 +136,7 @@ mod tests {
 
     fn written() -> (Header, SegmentMap) {
         let map = SegmentMap::new(2, 1, 128).unwrap();
-        let header = Header::default();
+        let header = <Header>::default();
         header.write(&map, 7, TickRate { ticks_per_ns: 2.6 });
         (header, map)
     }
@@ -127,7 +145,7 @@ mod tests {
     fn what_was_written_checks() {
         let (header, map) = written();
         assert_eq!(header.check(&map, 7), Ok(()));
-        assert_eq!(header.tick_rate().ticks_per_ns, 2.6);
+        assert_eq!(header.tick_rate(), Ok(TickRate { ticks_per_ns: 2.6 }));
     }
 
     #[test]
@@ -141,6 +159,10 @@ mod tests {
         header.magic.store(0, Ordering::Relaxed);
         assert!(matches!(header.check(&map, 7), Err(HeaderError::Mismatch { field: "magic", .. })));
         let (header, _) = written();
+        for odd in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e-300, 1e300] {
+            header.ticks_per_ns_bits.store(f64::to_bits(odd), Ordering::Relaxed);
+            assert!(matches!(header.tick_rate(), Err(HeaderError::Rate { .. })), "{odd}");
+        }
         header.area_offset.store(1 << 40, Ordering::Relaxed);
         assert!(matches!(header.check(&map, 7), Err(HeaderError::Mismatch { field: "area offset", .. })));
     }

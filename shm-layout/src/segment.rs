@@ -19,7 +19,7 @@ use crate::map::SegmentMap;
 use crate::slot::Slot;
 use nix::fcntl::Flock;
 use nix::sys::mman::shm_unlink;
-use plan::{LockKind, Program};
+use plan::{LockKind, Program, TickRate};
 use shared_memory::{Shmem, ShmemConf, ShmemError};
 use std::mem::size_of;
 use std::os::fd::OwnedFd;
@@ -66,6 +66,8 @@ pub struct Segment {
     map: SegmentMap,
     /// Offset of each lock in the area, inside it and aligned, as `check_program` saw; and its kind.
     locks: Vec<(u64, LockKind)>,
+    /// How fast the clock ticks: the creator's calibration, checked once and kept here, where nobody else can change it.
+    rate: TickRate,
     /// Held by the creator while the name exists: what nobody holds, `clean` may remove. Close-on-exec.
     guard: Option<Flock<OwnedFd>>,
 }
@@ -96,9 +98,10 @@ impl Segment {
             let (found, expected) = (shmem.len() as u64, map.segment_bytes);
             return Err(AttachError::TooShort { name: name.to_owned(), found, expected });
         }
-        let segment = Segment { shmem, map, locks: placed_locks(program), guard: None };
+        let rate = TickRate { ticks_per_ns: 0.0 };
+        let segment = Segment { shmem, map, locks: placed_locks(program), rate, guard: None };
         segment.header().check(&map, program_hash(encoded_program))?;
-        Ok(segment)
+        Ok(Segment { rate: segment.header().tick_rate()?, ..segment })
     }
 
     /// Removes the name; the memory lives on in those who mapped it. Coordinator, when all have attached.
@@ -118,6 +121,11 @@ impl Segment {
     /// Where everything lies.
     pub fn map(&self) -> &SegmentMap {
         &self.map
+    }
+
+    /// How fast this machine's clock ticks, as the creator calibrated it.
+    pub fn tick_rate(&self) -> TickRate {
+        self.rate
     }
 
     /// The header.
@@ -213,6 +221,81 @@ mod tests {
         drop(segment);
         assert!(!exists(&name));
         assert!(matches!(Segment::attach(&name, &program, b"p", 2), Err(AttachError::Open { .. })));
+    }
+
+    /// What any other process of this user could have done to it.
+    fn altered(name: &str, offset: usize, bytes: &[u8]) {
+        use std::os::unix::fs::FileExt;
+        let file = std::fs::OpenOptions::new().write(true).open(Path::new(SHM_FOLDER).join(name)).unwrap();
+        file.write_all_at(bytes, offset as u64).unwrap();
+    }
+
+    #[test]
+    fn a_header_with_any_byte_changed_is_refused_and_its_padding_is_nobodys() {
+        let program = program(4096);
+        let segment = Segment::create(&spec(&program, b"p")).unwrap();
+        let name = segment.name();
+        let attach = || Segment::attach(name, &program, b"p", 2);
+        let mut sound = [0_u8; size_of::<Header>()];
+        // SAFETY: the header is the first of the mapping's many bytes, and nobody writes it meanwhile.
+        unsafe { std::ptr::copy_nonoverlapping(segment.shmem.as_ptr(), sound.as_mut_ptr(), sound.len()) };
+        for (at, byte) in sound.into_iter().enumerate() {
+            let is_rate = (64..72).contains(&at);
+            let is_padding = at >= 84;
+            for other in
+                [byte ^ 1, byte ^ 0x80, !byte, byte.wrapping_add(1), 0, 0xff].into_iter().filter(|b| *b != byte)
+            {
+                altered(name, at, &[other]);
+                match attach() {
+                    // A rate may be another clock's; what may not is tried below.
+                    Ok(attached) => assert!(is_padding || is_rate && attached.tick_rate().ticks_per_ns > 0.0, "{at}"),
+                    Err(AttachError::Header(_)) => assert!(!is_padding, "{at}: {other:#x}"),
+                    Err(other) => panic!("{at}: {other}"),
+                }
+            }
+            altered(name, at, &[byte]);
+        }
+        attach().unwrap();
+    }
+
+    #[test]
+    fn offsets_that_point_outside_and_sizes_that_are_not_there_are_refused() {
+        let program = program(4096);
+        let segment = Segment::create(&spec(&program, b"p")).unwrap();
+        let name = segment.name();
+        let attach = || Segment::attach(name, &program, b"p", 2);
+        let end = segment.map().segment_bytes;
+        // Segment size, slots, a slot, area, its size, nodes: the numbers by which a reader could be led astray.
+        for at in [24, 32, 40, 48, 56, 72] {
+            let bytes = u64::to_le_bytes;
+            // SAFETY: within the header, aligned, and nobody writes it meanwhile.
+            let sound = unsafe { segment.shmem.as_ptr().add(at).cast::<u64>().read() };
+            for outside in [end, end - 1, end + 4096, 0, 1, 1 << 40, i64::MAX as u64, u64::MAX - 8, u64::MAX] {
+                if outside != sound {
+                    altered(name, at, &bytes(outside));
+                    assert!(
+                        matches!(attach(), Err(AttachError::Header(HeaderError::Mismatch { .. }))),
+                        "{at}: {outside}"
+                    );
+                }
+            }
+            altered(name, at, &bytes(sound));
+        }
+        for odd in [0.0, -2.5, f64::NAN, f64::INFINITY, 1e300, 5e-324] {
+            altered(name, 64, &f64::to_le_bytes(odd));
+            assert!(matches!(attach(), Err(AttachError::Header(HeaderError::Rate { .. }))), "{odd}");
+        }
+        altered(name, 64, &f64::to_le_bytes(1.0));
+        let file = std::fs::OpenOptions::new().write(true).open(Path::new(SHM_FOLDER).join(name)).unwrap();
+        for shorter in [0, 1, 127, 128, 4096, end - 4096] {
+            file.set_len(shorter).unwrap();
+            assert!(
+                matches!(attach(), Err(AttachError::TooShort { .. } | AttachError::Open { .. })),
+                "{shorter} bytes"
+            );
+        }
+        file.set_len(end + 4096).unwrap();
+        assert!(attach().is_err(), "its header is gone with what was cut off");
     }
 
     #[test]

@@ -52,7 +52,7 @@ impl<'s> Context<'s> {
         orders: &[Order],
         views: Arc<Views>,
     ) -> Context<'s> {
-        let rate = segment.header().tick_rate();
+        let rate = segment.tick_rate();
         let (warm_up, window) = (rate.ticks(program.warm_up.0), rate.ticks(program.window.0));
         let locks = Locks::new(segment, program, me);
         Context {
@@ -116,7 +116,7 @@ impl<'s> Context<'s> {
 
     fn arrive(&mut self, now: u64) {
         if !std::mem::replace(&mut self.arrived, true) {
-            let rate = self.segment.header().tick_rate();
+            let rate = self.segment.tick_rate();
             let (warm_up, window) = self.window_ns;
             self.segment.control().arrive_ready(self.workers, now, rate.ticks(warm_up), rate.ticks(window));
         }

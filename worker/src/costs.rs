@@ -74,7 +74,7 @@ impl Costs {
         me: &WorkerProgram,
     ) -> Result<CostProbe, Failure> {
         segment.slot(me.index.0).set_state(WorkerState::Probing);
-        let rate = segment.header().tick_rate();
+        let rate = segment.tick_rate();
         let ns = |of: &mut Loop| Some(of.ns_a_pass(rate));
         Ok(CostProbe {
             load_ns: ns(&mut self.load),

@@ -66,7 +66,7 @@ fn wait_for_work(context: &mut Context<'_>) {
     if !context.recorder.works_later() {
         return;
     }
-    let (control, apart) = (context.segment.control(), context.segment.header().tick_rate().ticks(BATCH_NS));
+    let (control, apart) = (context.segment.control(), context.segment.tick_rate().ticks(BATCH_NS));
     let (mut now, mut next) = (ticks(), 0);
     while !control.must_stop() && !context.recorder.work_is_due(now) {
         if now >= next {
@@ -93,7 +93,7 @@ pub(crate) fn batch(compiled: &mut CompiledLoop, context: &mut Context<'_>, pass
 
 fn passes(compiled: &mut CompiledLoop, context: &mut Context<'_>) {
     let segment = context.segment;
-    let mut length = Batch::new(compiled.unroll(), segment.header().tick_rate());
+    let mut length = Batch::new(compiled.unroll(), segment.tick_rate());
     let mut last = ticks();
     while !segment.control().must_stop() && context.failure.is_none() {
         let (progress, now) = batch(compiled, context, length.passes());
@@ -137,7 +137,7 @@ fn passes_one_by_one(compiled: &mut CompiledLoop, context: &mut Context<'_>) {
 /// Reads the clock until the next pass is due, and says when that was; `None` once told to stop. The idling is timed as
 /// blocking, in stretches as long as a batch, so that an eviction in it asks the run queue like one in any blocking.
 fn idle_until_due(context: &mut Context<'_>, pace: &mut Pace) -> Option<u64> {
-    let stretch = context.segment.header().tick_rate().ticks(BATCH_NS);
+    let stretch = context.segment.tick_rate().ticks(BATCH_NS);
     let mut from = ticks();
     let mut now = from;
     while pace.due().is_some_and(|due| now < due) {

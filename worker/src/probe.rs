@@ -52,7 +52,7 @@ pub(crate) fn probe(
     contender: &mut Contender,
 ) -> Result<Reading, Failure> {
     segment.slot(me.index.0).set_state(WorkerState::Probing);
-    let rate = segment.header().tick_rate();
+    let rate = segment.tick_rate();
     let mine = segment.slot(me.index.0);
     let mut edges = Vec::new();
     // In a ring of more than two each worker meets two neighbours: half as long with each, so that it takes no longer.
@@ -138,9 +138,9 @@ fn start_rally(segment: &Segment, ball: &AtomicU64) -> Result<f64, Failure> {
 #[inline(always)]
 fn throw_and_wait(segment: &Segment, ball: &AtomicU64, at: u64) -> Result<u64, Failure> {
     // Release/Acquire: as a lock's handover would be; pairs with the same in `answer_rally`.
-    ball.store(at + 1, Ordering::Release);
-    wait_for(segment, ball, at + 2)?;
-    Ok(at + 2)
+    ball.store(at.wrapping_add(1), Ordering::Release);
+    wait_for(segment, ball, at.wrapping_add(2))?;
+    Ok(at.wrapping_add(2))
 }
 
 /// The other side: as many answers as the starter throws.
@@ -149,8 +149,8 @@ fn answer_rally(segment: &Segment, ball: &AtomicU64) -> Result<(), Failure> {
     // Both sides count on from what stands there, which is even between two rallies.
     let mut at = ball.load(Ordering::Acquire) & !1;
     for _ in 0..throws {
-        wait_for(segment, ball, at + 1)?;
-        at += 2;
+        wait_for(segment, ball, at.wrapping_add(1))?;
+        at = at.wrapping_add(2);
         ball.store(at, Ordering::Release);
     }
     Ok(())

@@ -250,7 +250,7 @@ fn timed(period: Option<Nanos>, window_ms: u64, step: OpKind) -> (Vec<TickCount>
     (program.workers[0].period, program.workers[0].latency) = (period, true);
     loop {
         let segment = segment(&program);
-        let ms = segment.header().tick_rate().ticks_per_ns * MS as f64;
+        let ms = segment.tick_rate().ticks_per_ns * MS as f64;
         let trace = play(&segment, &program).remove(0);
         let latency = trace.latency.clone().unwrap();
         let count = |counts: &[TickCount]| counts.iter().map(|c| c.count).sum::<u64>();

@@ -2,7 +2,8 @@
 
 use super::{AlarmReport, Kind, Measured, Report, Row, Step};
 use crate::marks::Marks;
-use crate::statistics::{Interval, Verdict};
+use crate::verdict::Verdict;
+use record::Interval;
 use std::fmt::Write;
 
 /// Where the table stands in the docs.

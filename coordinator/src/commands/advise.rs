@@ -11,6 +11,7 @@ use crate::commands::clean;
 use crate::exit::{CommandError, Ending};
 use crate::machine::Machine;
 use crate::report::advise as page;
+use crate::report::data;
 use crate::report::style::{ColourChoice, Style};
 use crate::report::window;
 use crate::signals::Signals;
@@ -79,10 +80,7 @@ fn show(options: &AdviseOptions, run: &AdviseRun, colour: ColourChoice) -> Resul
     let style = Style::for_stdout(colour, window::columns(std::io::stdout()));
     let mut out = std::io::stdout().lock();
     match (&run.emitted, options.json) {
-        (_, true) => {
-            serde_json::to_writer_pretty(&mut out, run).map_err(std::io::Error::from)?;
-            writeln!(out)?;
-        }
+        (_, true) => data::json(run)?,
         (Some(text), false) => {
             if !options.quiet {
                 let plain = Style::for_stdout(ColourChoice::Never, window::columns(std::io::stderr()));

@@ -6,6 +6,7 @@ mod penalties;
 use crate::cli::AttachOptions;
 use crate::exit::{CommandError, Ending};
 use crate::report::attach as page;
+use crate::report::data;
 use crate::report::style::{ColourChoice, Style};
 use crate::report::text::{escaped, escaped_lines};
 use crate::report::window;
@@ -100,8 +101,7 @@ fn print<T: serde::Serialize>(
 ) -> Result<(), CommandError> {
     let mut out = std::io::stdout().lock();
     if json {
-        serde_json::to_writer_pretty(&mut out, record).map_err(std::io::Error::from)?;
-        writeln!(out)?;
+        data::json(record)?;
     } else {
         let style = Style::for_stdout(colour, window::columns(std::io::stdout()));
         out.write_all(render(&style).as_bytes())?;

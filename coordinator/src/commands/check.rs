@@ -4,6 +4,7 @@ use crate::cli::CheckOptions;
 use crate::commands::estimate::expected_length;
 use crate::exit::{CommandError, Ending};
 use crate::machine::Machine;
+use crate::report::text::escaped;
 use std::io::Write;
 use std::path::Path;
 
@@ -31,5 +32,6 @@ fn check_one(file: &Path, topology: &plan::Topology) -> Result<String, scenario:
         n => format!(", {n} of them not on this host"),
     };
     let length = expected_length(&loaded.plan, &bound);
-    Ok(format!("{}: ok, {} arms{here}, about {:.0} s", file.display(), bound.arms.len(), length.as_secs_f64()))
+    let shown = escaped(&file.display().to_string());
+    Ok(format!("{shown}: ok, {} arms{here}, about {:.0} s", bound.arms.len(), length.as_secs_f64()))
 }

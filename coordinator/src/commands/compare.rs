@@ -3,6 +3,7 @@
 use crate::cli::CompareOptions;
 use crate::exit::{CommandError, Ending};
 use crate::report::compare as screen;
+use crate::report::data;
 use crate::report::style::{ColourChoice, Style};
 use crate::report::window;
 use crate::saved::Saved;
@@ -32,8 +33,7 @@ fn usage(error: impl std::error::Error) -> CommandError {
 fn print(comparison: &Comparison, options: &CompareOptions, colour: ColourChoice) -> Result<(), CommandError> {
     let mut out = std::io::stdout().lock();
     if options.json {
-        serde_json::to_writer_pretty(&mut out, comparison).map_err(std::io::Error::from)?;
-        writeln!(out)?;
+        data::json(comparison)?;
     } else if options.markdown {
         out.write_all(screen::markdown::render(comparison).as_bytes())?;
     } else {

@@ -5,6 +5,7 @@ use crate::commands::run::overrides;
 use crate::exit::{CommandError, Ending};
 use crate::machine::Machine;
 use crate::needs;
+use crate::report::data;
 use crate::report::doctor::{self as screen, Screen};
 use crate::report::style::{ColourChoice, Style};
 use crate::report::window;
@@ -23,8 +24,7 @@ pub(crate) fn doctor(options: &DoctorOptions, colour: ColourChoice) -> Result<En
     let mut out = std::io::stdout().lock();
     if options.json {
         let record = record_of(&themes, &subject, options.scenario.as_deref());
-        serde_json::to_writer_pretty(&mut out, &record).map_err(std::io::Error::from)?;
-        writeln!(out)?;
+        data::json(&record)?;
     } else {
         let style = Style::for_stdout(colour, window::columns(std::io::stdout()));
         let screen = Screen {

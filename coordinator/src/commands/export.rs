@@ -5,13 +5,15 @@ use crate::exit::{CommandError, Ending};
 use crate::export::points::{Exported, points};
 use crate::export::push::{self, Target};
 use crate::export::{hlog, line_protocol, tidy};
+use crate::report::data;
+use crate::report::text::escaped;
 use crate::saved::Saved;
 use std::io::{BufWriter, Write};
 
 pub(crate) fn export(options: &ExportOptions) -> Result<Ending, CommandError> {
     let target = target(options)?;
     let saved = Saved::read(&options.run).map_err(|error| CommandError::Usage(error.to_string()))?;
-    let mut out = BufWriter::new(std::io::stdout().lock());
+    let mut out = BufWriter::new(data::stdout());
     match (&target, options.format) {
         (Some(target), _) => {
             let lines = line_protocol::lines(&exported(&saved)?.points);
@@ -49,7 +51,7 @@ fn target(options: &ExportOptions) -> Result<Option<Target>, CommandError> {
 fn exported(saved: &Saved) -> Result<Exported, CommandError> {
     let exported = points(saved).map_err(|error| CommandError::Usage(error.to_string()))?;
     for unread in &exported.unread {
-        let _ = writeln!(std::io::stderr(), "left out: {unread}; --format json has it");
+        let _ = writeln!(std::io::stderr(), "left out: {}; --format json has it", escaped(unread));
     }
     Ok(exported)
 }

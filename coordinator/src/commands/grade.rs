@@ -12,6 +12,7 @@ use crate::commands::clean;
 use crate::commands::run::assemble;
 use crate::exit::{CommandError, Ending};
 use crate::machine::Machine;
+use crate::report::data;
 use crate::report::grade as screen;
 use crate::report::style::{ColourChoice, Style};
 use crate::report::window;
@@ -114,10 +115,7 @@ fn verdict(gates: &[GateOutcome], depth: Depth) -> (GradeVerdict, String) {
 fn show(grade: &Grade, options: &GradeOptions, style: &Style) -> Result<(), CommandError> {
     let mut out = std::io::stdout().lock();
     match options.json {
-        true => {
-            serde_json::to_writer_pretty(&mut out, grade).map_err(std::io::Error::from)?;
-            writeln!(out)?;
-        }
+        true => data::json(grade)?,
         false => out.write_all(screen::render(grade, style).as_bytes())?,
     }
     out.flush()?;

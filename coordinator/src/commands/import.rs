@@ -2,6 +2,7 @@
 
 use crate::cli::ImportOptions;
 use crate::exit::{CommandError, Ending};
+use crate::report::data;
 use crate::report::layout as page;
 use crate::report::style::{ColourChoice, Style};
 use crate::report::window;
@@ -25,8 +26,7 @@ pub(crate) fn import(options: &ImportOptions, colour: ColourChoice) -> Result<En
     }
     let mut out = std::io::stdout().lock();
     if options.json {
-        serde_json::to_writer_pretty(&mut out, &record(&of, &from, format)).map_err(std::io::Error::from)?;
-        writeln!(out)?;
+        data::json(&record(&of, &from, format))?;
     } else {
         let style = Style::for_stdout(colour, window::columns(std::io::stdout()));
         out.write_all(page::render(&of, options.expand, options.emit_scenario.as_deref(), &style).as_bytes())?;

@@ -2,6 +2,7 @@
 
 use crate::cli::ListOptions;
 use crate::exit::{CommandError, Ending};
+use crate::report::text::escaped;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -16,8 +17,8 @@ pub(crate) fn list(options: &ListOptions, colour: bool) -> Result<Ending, Comman
     for file in files {
         match scenario::load(&file) {
             Ok(loaded) => {
-                writeln!(out, "{}", file.display())?;
-                writeln!(out, "    {}", loaded.plan.question)?;
+                writeln!(out, "{}", escaped(&file.display().to_string()))?;
+                writeln!(out, "    {}", escaped(&loaded.plan.question))?;
             }
             Err(refusal) => {
                 ending = Ending::BadInput;

@@ -4,6 +4,7 @@ use crate::cli::{ModelOptions, ShapeOptions};
 use crate::commands::run::{assemble, overrides};
 use crate::exit::{CommandError, Ending};
 use crate::modelling;
+use crate::report::data;
 use crate::report::modelled as page;
 use crate::report::style::{ColourChoice, Style};
 use crate::report::window;
@@ -40,8 +41,7 @@ pub(crate) fn model(options: &ModelOptions, colour: ColourChoice) -> Result<Endi
     };
     let mut out = std::io::stdout().lock();
     if options.json {
-        serde_json::to_writer_pretty(&mut out, &run).map_err(std::io::Error::from)?;
-        writeln!(out)?;
+        data::json(&run)?;
     } else {
         let style = Style::for_stdout(colour, window::columns(std::io::stdout()));
         out.write_all(page::render(&run, &style).as_bytes())?;

@@ -2,6 +2,7 @@
 
 use crate::cli::ReportOptions;
 use crate::exit::{CommandError, Ending};
+use crate::foreign_file;
 use crate::report::text::escaped;
 use crate::report::{html, names};
 use crate::saved::Saved;
@@ -38,7 +39,7 @@ fn beside(record: &Path) -> PathBuf {
 fn topology(path: &Path) -> Result<Topology, CommandError> {
     let shown = escaped(&path.display().to_string());
     let make = "make it with `coordinator topology --measure --json`";
-    let text = std::fs::read(path)
+    let text = foreign_file::read_named(path)
         .map_err(|error| CommandError::Usage(format!("cannot read the topology `{shown}`: {error}; {make}")))?;
     serde_json::from_slice(&text).map_err(|error| {
         let error = escaped(&error.to_string());

@@ -9,6 +9,7 @@ mod sample;
 use crate::cli::TopologyOptions;
 use crate::exit::{CommandError, Ending};
 use crate::machine::Machine;
+use crate::report::data;
 use crate::report::style::{ColourChoice, Style};
 use crate::report::topology as screen;
 use crate::report::window;
@@ -49,8 +50,7 @@ pub(crate) fn topology(options: &TopologyOptions, colour: ColourChoice) -> Resul
     }
     let mut out = std::io::stdout().lock();
     if options.json {
-        serde_json::to_writer_pretty(&mut out, &record).map_err(std::io::Error::from)?;
-        writeln!(out)?;
+        data::json(&record)?;
     } else {
         let style = Style::for_stdout(colour, window::columns(std::io::stdout()));
         out.write_all(screen::render(&record, options.write.as_deref(), &style).as_bytes())?;

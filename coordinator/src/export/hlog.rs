@@ -1,5 +1,6 @@
 //! A saved run's `latency.hlog`, passed on only if it is whole and this run's.
 
+use crate::foreign_file;
 use crate::report::hlog::tag;
 use crate::report::names::LATENCIES;
 use crate::report::text::escaped;
@@ -11,7 +12,6 @@ use hdrhistogram::serialization::Deserializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
 use record::{ArmSummary, Percentiles};
 use std::collections::BTreeMap;
-use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
@@ -45,7 +45,7 @@ fn shown(path: &Path) -> String {
 /// [`LogError`]: there is none, or what is wrong with it.
 pub(crate) fn checked(saved: &Saved) -> Result<Vec<u8>, LogError> {
     let path = saved.path.with_file_name(LATENCIES);
-    let bytes = fs::read(&path).map_err(|source| match source.kind() {
+    let bytes = foreign_file::read(&path).map_err(|source| match source.kind() {
         ErrorKind::NotFound => LogError::Missing { path: path.clone() },
         _ => LogError::Unreadable { path: path.clone(), source },
     })?;
@@ -128,6 +128,7 @@ mod tests {
     use crate::report::logs::Logs;
     use crate::report::{files, testing};
     use record::Run;
+    use std::fs;
 
     /// A run with times in its observations, and in its arms what these come to.
     fn run() -> Run {

@@ -10,7 +10,7 @@ use crate::saved::Saved;
 use record::{ArmSummary, Observation, Run};
 use serde::Serialize;
 use serde_json::{Map, Value};
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
@@ -67,7 +67,7 @@ pub(crate) enum PointError {
 pub(crate) fn points(saved: &Saved) -> Result<Exported, PointError> {
     let run = &saved.run;
     let started_ns = started_ns(&run.started_utc)?;
-    let mut series = Series { started_ns, of_run: of_run(run), points: Vec::new(), taken: HashSet::new() };
+    let mut series = Series { started_ns, of_run: of_run(run), points: Vec::new(), taken: HashMap::new() };
     series.run(run)?;
     for arm in &run.arms {
         series.arm(arm)?;
@@ -111,12 +111,16 @@ fn json(part: &impl Serialize) -> Value {
     serde_json::to_value(part).expect("records have string keys and no failing serialisers")
 }
 
+/// The latest instant at which a point stands, with room behind it for others of its series: the year 2262.
+const LATEST_NS: i64 = i64::MAX - (1 << 40);
+
 /// The points made so far.
 struct Series {
     started_ns: i64,
     of_run: Vec<Tag>,
     points: Vec<Point>,
-    taken: HashSet<(String, Vec<Tag>, i64)>,
+    /// Of each series, the instants that have a point, and where to look for the next free one behind each.
+    taken: HashMap<(String, Vec<Tag>), HashMap<i64, i64>>,
 }
 
 impl Series {
@@ -134,10 +138,15 @@ impl Series {
         }
         let known = self.of_run.iter().cloned().chain(tags).filter(|(_, value)| !value.is_empty());
         let tags: Vec<Tag> = known.collect();
-        let mut time_ns = self.started_ns.saturating_add(offset_ns);
-        while !self.taken.insert((measurement.to_owned(), tags.clone(), time_ns)) {
-            time_ns += 1;
+        let taken = self.taken.entry((measurement.to_owned(), tags.clone())).or_default();
+        let start_ns = self.started_ns.saturating_add(offset_ns).min(LATEST_NS);
+        let mut time_ns = start_ns;
+        while let Some(next) = taken.get(&time_ns) {
+            time_ns = *next;
         }
+        taken.insert(time_ns, time_ns + 1);
+        // The next one of that instant need not ask them all again.
+        taken.insert(start_ns, time_ns + 1);
         self.points.push(Point { measurement: measurement.to_owned(), tags, fields, time_ns });
     }
 
@@ -415,6 +424,19 @@ mod tests {
         assert_eq!(whole.time_ns, 1_795_523_696_000_000_000);
     }
 
+    /// Quadratic work would be hours of it.
+    #[test]
+    fn like_points_at_the_last_instant_there_is_move_on_one_by_one() {
+        let mut series =
+            Series { started_ns: i64::MAX - 1, of_run: Vec::new(), points: Vec::new(), taken: HashMap::new() };
+        for nth in 0..200_000 {
+            let field = vec![("x".to_owned(), Field::Integer(nth))];
+            series.add_at("m", vec![tag("a", "b")], field, i64::MAX);
+        }
+        let apart = series.points.windows(2).all(|pair| pair[1].time_ns == pair[0].time_ns + 1);
+        assert!(apart && series.points[0].time_ns == LATEST_NS);
+    }
+
     #[test]
     fn every_part_of_a_run_has_points_and_no_two_are_one_to_a_server() {
         let mut run = testing::modelled();
@@ -425,12 +447,16 @@ mod tests {
         run.arms[0].sweep.insert("kind".to_owned(), "ticket".to_owned());
         run.arms[0].locks = testing::mutex().arms[0].locks.clone();
         let points = all(&run);
-        let mut known = HashSet::new();
+        let mut known = std::collections::HashSet::new();
         for point in &points {
             assert!(known.insert((&point.measurement, &point.tags, point.time_ns)), "twice: {point:?}");
             let names: Vec<&String> =
                 point.tags.iter().map(|(n, _)| n).chain(point.fields.iter().map(|(n, _)| n)).collect();
-            assert_eq!(names.iter().collect::<HashSet<_>>().len(), names.len(), "a name twice: {point:?}");
+            assert_eq!(
+                names.iter().collect::<std::collections::HashSet<_>>().len(),
+                names.len(),
+                "a name twice: {point:?}"
+            );
             assert!(!point.fields.is_empty() && point.tags.iter().all(|(_, value)| !value.is_empty()));
         }
         let measurements: BTreeSet<&str> = points.iter().map(|p| p.measurement.as_str()).collect();

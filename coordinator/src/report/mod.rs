@@ -5,12 +5,15 @@
 //! goes on (standard error), [`live`] what `run --live` adds to it, [`code`] the listings of `run --show-code`, [`doctor`]
 //! the screen of `doctor`, [`topology`] that of `topology`, [`modelled`] the page of `model`, [`compare`] that of `compare`,
 //! [`grade`] that of `grade`, [`layout`] a struct as `import` shows it, [`html`] the file of a run's page for a browser,
-//! [`markdown`] the project's own texts as `explain` shows them, [`attach`] the pages of `attach`.
+//! [`data`] what programs read, [`markdown`] the project's own texts as `explain` shows them, [`attach`] the pages of `attach`.
 
 pub(crate) mod advise;
+#[cfg(test)]
+mod any_run;
 pub(crate) mod attach;
 pub(crate) mod code;
 pub(crate) mod compare;
+pub(crate) mod data;
 pub(crate) mod doctor;
 pub(crate) mod files;
 pub(crate) mod grade;

@@ -1,6 +1,6 @@
 //! Text that came from outside, made safe for a terminal, and broken into lines.
 
-pub(crate) use figures::escaped;
+pub(crate) use plan::escaped;
 use unicode_width::UnicodeWidthStr;
 
 /// Columns that `text` takes on a terminal.

@@ -17,6 +17,7 @@ use crate::notes::Notes;
 use child::Answer;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
+use std::io::{Read, Seek};
 use std::os::unix::fs::OpenOptionsExt;
 use std::time::{Duration, Instant};
 
@@ -106,6 +107,19 @@ pub(crate) fn open(pid: u32, mapping: &Mapping) -> Option<File> {
 /// Why there is no answer, in words.
 pub(crate) fn spots(parser: &SymbolParser, file: &File) -> Result<BTreeSet<Spot>, String> {
     parser.ask_spots(file, Instant::now() + TIME_MAX).map_err(|why| why.to_string())
+}
+
+/// What a watcher would show of a program's file: functions, files and places at which locks are taken, for instructions at
+/// these offsets in it; `None` where its reader gives up. Both sides of the talk in one process, without the bounds and the
+/// lost privileges that stand between them elsewhere: for tests, of files that may take this process down.
+pub fn unguarded(mut program: impl Read + Seek, offsets: &[u64]) -> Option<Vec<String>> {
+    let (mut names, mut places) = (Vec::new(), Vec::new());
+    parser::tell(&mut program, offsets, &mut names)?;
+    spots::tell(&mut program, &mut places)?;
+    let text = |told: &[u8]| String::from_utf8_lossy(told).into_owned();
+    let shown = |answer: Answer| [answer.symbol, answer.source.map(|(file, line)| format!("{file}:{line}"))];
+    let names = child::parse(&text(&names)).into_values().flat_map(shown).flatten();
+    Some(names.chain(spots::parse(&text(&places)).iter().map(|spot| format!("{spot:?}"))).collect())
 }
 
 fn enter(

@@ -42,14 +42,16 @@ pub fn exact(
 ) -> Vec<GateCheck> {
     let check = |field: &str| {
         let elements = program.layout.placed.iter().filter(|placed| placed.field == field);
-        let sum = elements.map(|placed| element(placed.offset)).sum::<Option<u64>>();
-        let (mut least, mut slack) = (0, 0);
+        // Wide enough for whatever stands in memory: what was written over may add up to more than a u64.
+        let sum = elements.map(|placed| element(placed.offset).map(u128::from)).sum::<Option<u128>>();
+        let (mut least, mut slack) = (0_u128, 0_u128);
         for (rule, trace) in exercise.counts.iter().flat_map(|rule| traces.iter().map(move |trace| (rule, trace))) {
             let in_role = |w: &plan::WorkerProgram| w.index.0 == trace.worker && w.role_name == rule.role;
             if rule.field == field && program.workers.iter().any(in_role) {
-                least += trace.all_passes * rule.per_pass;
+                let per_pass = u128::from(rule.per_pass);
+                least += u128::from(trace.all_passes) * per_pass;
                 // The pass that was given up may have counted before that.
-                slack += u64::from(trace.gave_up) * rule.per_pass;
+                slack += u128::from(trace.gave_up) * per_pass;
             }
         }
         let passes = format!("{least} passes were made");

@@ -1,12 +1,10 @@
-//! How numbers and texts from outside are written wherever a run is shown: on a terminal, in Markdown, on the page.
+//! How numbers are written wherever a run is shown: on a terminal, in Markdown, on the page.
 #![forbid(unsafe_code)]
 
 mod numbers;
-mod outside;
 mod predicted;
 mod words;
 
 pub use numbers::{Figure, NONE, count, percent, percent_number, plain, plural, wall_time};
-pub use outside::{escaped, is_plain};
 pub use predicted::beside_prediction;
 pub use words::in_words;

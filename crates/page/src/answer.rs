@@ -202,7 +202,7 @@ fn values(run: &Run, arms: &Arms<'_>) -> (Table, Notes) {
             html! { (figures::count(summary.bytes)) },
             cell(summary.ns_per_op.as_ref(), &mut notes, arm.reason()),
             cell(summary.ratio_to_best.as_ref(), &mut notes, alone()),
-            html! { (fate.kept) "/" (fate.kept + fate.spoiled + fate.other_regime) },
+            html! { (fate.kept) "/" (fate.all()) },
         ]);
     }
     (table, notes)

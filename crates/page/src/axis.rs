@@ -1,6 +1,7 @@
 //! Axes: their range, and ticks that a person would have chosen.
 
 use figures::plain;
+use std::ops::RangeInclusive;
 
 /// Room for a character of a label, in the drawing's units: most are narrower.
 const LETTERS_WIDE: f64 = 8.3;
@@ -18,10 +19,13 @@ pub(crate) struct Axis {
     logarithmic: bool,
 }
 
+/// What an axis reaches: a record may hold figures whose steps are nothing, or beyond all numbers.
+const DRAWN: RangeInclusive<f64> = 1e-300..=1e300;
+
 impl Axis {
     /// From 0 to a little beyond `most`.
     pub(crate) fn from_zero(title: impl Into<String>, most: f64) -> Axis {
-        let most = if most.is_finite() && most > 0.0 { most } else { 1.0 };
+        let most = if most.is_finite() && most > 0.0 { most.clamp(*DRAWN.start(), *DRAWN.end()) } else { 1.0 };
         let step = round_step(most / 5.0);
         let to = (most / step).ceil() * step;
         let ticks = (0..=(to / step).round() as u32).map(|n| f64::from(n) * step);
@@ -117,8 +121,8 @@ fn log_ticks(from: f64, to: f64) -> Vec<f64> {
 /// Evenly spaced round numbers, for a logarithmic axis of less than a decade.
 fn linear_ticks(from: f64, to: f64) -> Vec<f64> {
     let step = round_step((to - from) / 5.0);
-    let first = (from / step).ceil() as i64;
-    (first..first + 12).map(|n| tidy(n as f64 * step)).take_while(|at| *at <= to).collect()
+    let first = (from / step).ceil();
+    (0..12).map(|n| tidy((first + f64::from(n)) * step)).take_while(|at| *at <= to).collect()
 }
 
 #[cfg(test)]
@@ -150,5 +154,15 @@ mod tests {
         let axis = Axis::nines(5e4);
         assert_eq!(labels(&axis), ["50 %", "90 %", "99 %", "99.9 %", "99.99 %"]);
         assert_eq!((axis.at(10.0), axis.at(1000.0)), (1.0, 3.0));
+    }
+
+    #[test]
+    fn figures_at_the_ends_of_all_numbers_have_few_ticks() {
+        for most in [5e-324, f64::MIN_POSITIVE, 1e-300, f64::MAX, 1e300, f64::INFINITY, f64::NAN, -1.0, 0.0] {
+            let axis = Axis::from_zero("x", most);
+            assert!((2..=12).contains(&axis.ticks.len()), "{most}: {} ticks", axis.ticks.len());
+            let axis = Axis::logarithmic("x", [most, most * 1.01]);
+            assert!(axis.ticks.len() <= 700, "{most}: {} ticks", axis.ticks.len());
+        }
     }
 }

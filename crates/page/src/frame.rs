@@ -72,7 +72,7 @@ fn shown(page: &str) -> String {
     for c in page.chars() {
         match c {
             '\n' => safe.push(c),
-            c if figures::is_plain(c) => safe.push(c),
+            c if plan::is_plain(c) => safe.push(c),
             c => safe.extend(c.escape_default()),
         }
     }

@@ -84,7 +84,7 @@ pub(crate) fn ranges(numbers: impl IntoIterator<Item = u32>) -> String {
     let mut runs: Vec<(u32, u32)> = Vec::new();
     for number in numbers {
         match runs.last_mut() {
-            Some((_, last)) if *last + 1 == number => *last = number,
+            Some((_, last)) if last.checked_add(1) == Some(number) => *last = number,
             _ => runs.push((number, number)),
         }
     }

@@ -13,8 +13,10 @@ const SCENARIO: usize = 48 * 1024;
 pub(crate) fn trust(run: &Run, arms: &Arms<'_>) -> Markup {
     let method = &run.method;
     let all = arms.all().iter().map(|arm| arm.summary.repetitions);
-    let (kept, spoiled, other) =
-        all.fold((0, 0, 0), |(k, s, o), fate| (k + fate.kept, s + fate.spoiled, o + fate.other_regime));
+    let add = |(k, s, o): (u64, u64, u64), fate: record::RepetitionCount| {
+        (k + u64::from(fate.kept), s + u64::from(fate.spoiled), o + u64::from(fate.other_regime))
+    };
+    let (kept, spoiled, other) = all.fold((0, 0, 0), add);
     html! {
         @if run.warnings.is_empty() { p { "No warnings." } }
         @else { dl { @for warning in &run.warnings {

@@ -154,7 +154,7 @@ fn merged(buckets: &[TimelineBucket], most: usize) -> Vec<TimelineBucket> {
         medians.sort_by(f64::total_cmp);
         TimelineBucket {
             start_ns: chunk[0].start_ns,
-            count: chunk.iter().map(|bucket| bucket.count).sum(),
+            count: chunk.iter().map(|bucket| bucket.count).fold(0, u64::saturating_add),
             min_ns: chunk.iter().map(|bucket| bucket.min_ns).fold(f64::INFINITY, f64::min),
             p50_ns: medians[medians.len() / 2],
             p99_ns: chunk.iter().map(|bucket| bucket.p99_ns).fold(0.0, f64::max),

@@ -94,7 +94,7 @@ fn references(run: &Run) -> Markup {
             html! { (arm.name) },
             html! { (arm.headline_role) },
             interval_or_none(arm.ns_per_op.as_ref()),
-            html! { (fate.kept) "/" (fate.kept + fate.spoiled + fate.other_regime) },
+            html! { (fate.kept) "/" (fate.all()) },
         ]);
     }
     html! { @if !table.is_empty() { (table) (left_out(all.len(), ROWS, "references")) } }

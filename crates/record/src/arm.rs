@@ -155,6 +155,13 @@ pub struct RepetitionCount {
     pub other_regime: u32,
 }
 
+impl RepetitionCount {
+    /// All that ran; more than a u32 where a record says so.
+    pub fn all(&self) -> u64 {
+        [self.kept, self.spoiled, self.other_regime].into_iter().map(u64::from).sum()
+    }
+}
+
 /// A headline role's figure in a regime that is not the headline.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OtherRegime {

@@ -3,7 +3,7 @@
 mod table;
 mod types;
 
-use crate::elf::Elf;
+use crate::elf::{Elf, no_plain_file};
 use crate::error::Error;
 use crate::layout::Struct;
 use crate::wanted::Wanted;
@@ -40,6 +40,9 @@ fn why_not(path: &Path, wanted: &Wanted, table: &Table<'_>) -> Error {
 
 /// A file of BTF, or the section of an ELF file that holds it.
 fn read(path: &Path) -> Result<Vec<u8>, Error> {
+    if let Some(seen) = no_plain_file(path)? {
+        return Err(Error::NotBtf { file: path.to_owned(), seen: seen.to_owned() });
+    }
     let bytes = std::fs::read(path).map_err(|why| Error::Unreadable { file: path.to_owned(), why })?;
     if !bytes.starts_with(b"\x7fELF") {
         return Ok(bytes);

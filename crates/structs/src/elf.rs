@@ -49,10 +49,10 @@ impl Elf {
     /// Reads it.
     pub(crate) fn open(path: &Path) -> Result<Elf, Error> {
         let unreadable = |why| Error::Unreadable { file: path.to_owned(), why };
-        let mut file = File::open(path).map_err(unreadable)?;
-        if file.metadata().map_err(unreadable)?.is_dir() {
-            return Err(not_elf(path, "it is a folder"));
+        if let Some(seen) = no_plain_file(path)? {
+            return Err(not_elf(path, seen));
         }
+        let mut file = File::open(path).map_err(unreadable)?;
         must_be_elf(path, &mut file)?;
         let bytes = file.metadata().map_err(unreadable)?.len();
         let cache = ReadCache::new(&file);
@@ -100,6 +100,17 @@ fn wanted(name: &str) -> Option<String> {
         None => name.to_owned(),
     };
     SECTIONS.contains(&name.strip_suffix(".dwo").unwrap_or(&name)).then_some(name)
+}
+
+/// What stands there, where it is no plain file. Asked before it is opened: a pipe or a terminal might never have anything to read, a device never end, and a program's
+/// debug information may name any file as holding a part of it.
+pub(crate) fn no_plain_file(path: &Path) -> Result<Option<&'static str>, Error> {
+    let about = std::fs::metadata(path).map_err(|why| Error::Unreadable { file: path.to_owned(), why })?;
+    Ok(match about.is_file() {
+        true => None,
+        false if about.is_dir() => Some("it is a folder"),
+        false => Some("it is no plain file"),
+    })
 }
 
 fn must_be_elf(path: &Path, file: &mut File) -> Result<(), Error> {

@@ -1,5 +1,6 @@
 //! Why a struct could not be read.
 
+use plan::escaped;
 use std::path::PathBuf;
 
 /// Why a struct could not be read. Each says which file, what is wrong with it, and what to do.
@@ -70,7 +71,7 @@ pub enum Error {
     },
     /// Several types have that name.
     #[error("`{name}` is the name of {} types: choose one by --nth N or --at FILE:LINE\n{}",
-            .found.len(), .found.join("\n"))]
+            .found.len(), lines(.found))]
     Several {
         /// The name.
         name: String,
@@ -78,7 +79,7 @@ pub enum Error {
         found: Vec<String>,
     },
     /// None of the types of that name is the one that was chosen.
-    #[error("{chosen}: no `{name}` is there; there are\n{}", .found.join("\n"))]
+    #[error("{chosen}: no `{name}` is there; there are\n{}", lines(.found))]
     NotChosen {
         /// The name.
         name: String,
@@ -103,10 +104,16 @@ pub enum Error {
     },
 }
 
+// Names that a file holds are somebody else's: one with a line end in it begins no line of a message.
+
+fn lines(found: &[String]) -> String {
+    found.iter().map(|line| escaped(line)).collect::<Vec<_>>().join("\n")
+}
+
 fn looked(files: &[String]) -> String {
     match files {
         [] => String::new(),
-        files => format!(", and it is not in a file of its own: there is no {}", files.join(", ")),
+        files => format!(", and it is not in a file of its own: there is no {}", escaped(&files.join(", "))),
     }
 }
 
@@ -115,7 +122,7 @@ fn like(names: &[String]) -> String {
         [] => ": give its name as its language writes it, such as `ring`, `ns::Ring<int>` or `crate::ring::Ring`"
             .to_owned(),
         names => {
-            let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+            let quoted: Vec<String> = names.iter().map(|name| format!("`{}`", escaped(name))).collect();
             format!(": did you mean {}?", quoted.join(" or "))
         }
     }
@@ -124,8 +131,9 @@ fn like(names: &[String]) -> String {
 fn absent(files: &[String]) -> String {
     match files {
         [] => String::new(),
-        [one] => format!("\nA part of the debug information is not there: {one}"),
+        [one] => format!("\nA part of the debug information is not there: {}", escaped(one)),
         [first, rest @ ..] => {
+            let first = escaped(first);
             format!("\nParts of the debug information are not there: {first} and {} more files", rest.len())
         }
     }

@@ -5,7 +5,7 @@ mod fields;
 use crate::error::Error;
 use crate::layout::{Struct, line_of};
 use fields::{Entry, Field, fields};
-use plan::CACHE_LINE_BYTES;
+use plan::{CACHE_LINE_BYTES, is_plain};
 use std::fmt::Write;
 
 /// A scenario with each member of `of` as a field under placement `declared`, `origin` being where it was read from. It
@@ -124,9 +124,10 @@ fn tail(text: &mut String, of: &Struct, first: &Field) {
     line!(text, "loop    = [\"load {}{element}\"]", first.name);
 }
 
-/// Names come out of a file that somebody else made: a line end in one must not begin a line of the scenario.
+/// Names come out of a file that somebody else made: a line end in one must not begin a line of the scenario, nor may a
+/// terminal or an editor obey one.
 fn one_line(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+    text.chars().map(|c| if is_plain(c) { c } else { '\u{fffd}' }).collect()
 }
 
 /// A TOML string.

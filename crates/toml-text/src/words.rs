@@ -1,29 +1,15 @@
 //! Words for messages: text made safe to print, lists, and the nearest known name.
 
-pub use plan::nearest;
+use plan::is_plain;
+pub use plan::{escaped as printable, nearest};
 use std::path::Path;
 
 /// The most characters of a user's text that a sentence quotes; the snippet shows the rest.
 const QUOTED_MAX: usize = 60;
 
-/// Whether a terminal might obey a character instead of showing it: controls, and marks that reorder or hide text.
-fn is_unsafe(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}')
-        || matches!(c, '\u{feff}' | '\u{61c}')
-}
-
 /// Whether `text` holds a character that a terminal might obey.
 pub fn has_unsafe(text: &str) -> bool {
-    text.chars().any(is_unsafe)
-}
-
-/// `text` with what a terminal might obey written as an escape.
-pub fn printable(text: &str) -> String {
-    let escape = |c: char| {
-        if is_unsafe(c) { c.escape_default().to_string() } else { c.to_string() }
-    };
-    text.chars().map(escape).collect()
+    !text.chars().all(is_plain)
 }
 
 /// `text` fit to stand in a sentence: printable and not too long.
@@ -37,9 +23,12 @@ pub fn shown(text: &str) -> String {
 /// places still fit. The renderer itself shows ASCII controls as pictures.
 pub fn same_length(text: &str) -> String {
     let replace = |c: char| match c {
-        _ if c.is_ascii() || !is_unsafe(c) => c,
-        _ if c.len_utf8() == 2 => '¿',
-        _ => '\u{fffd}',
+        _ if c.is_ascii() || is_plain(c) => c,
+        _ => match c.len_utf8() {
+            2 => '¿',
+            3 => '\u{fffd}',
+            _ => '\u{1fbc4}',
+        },
     };
     text.chars().map(replace).collect()
 }

@@ -137,7 +137,7 @@ impl Segment {
     fn create_named(name: &str, spec: &SegmentSpec<'_>, map: SegmentMap) -> Result<Segment, CreateError> {
         let mut shmem = make(name, map.segment_bytes)?;
         let guard = hold(name, &mut shmem)?;
-        let segment = Segment { shmem, map, locks: placed_locks(spec.program), guard: Some(guard) };
+        let segment = Segment { shmem, map, locks: placed_locks(spec.program), rate: spec.rate, guard: Some(guard) };
         segment.reserve(spec.node)?;
         segment.check_node(spec.node)?;
         for (index, lock) in (0..).zip(&spec.program.locks) {

@@ -33,7 +33,7 @@ pub(super) fn wake_ns(segment: &Segment, program: &Program, me: &WorkerProgram) 
     let mut woken = sleep(segment, court)?;
     woken.sort_unstable();
     let median = woken.get(woken.len() / 2).copied();
-    Ok(median.map(|ticks| segment.header().tick_rate().ns(ticks)))
+    Ok(median.map(|ticks| segment.tick_rate().ns(ticks)))
 }
 
 /// The waker's side. The court's words serve anew: the ball says that the sleeper is about to sleep, the first tally is
@@ -42,7 +42,7 @@ fn wake(segment: &Segment, court: &Court) -> Result<(), Failure> {
     let [bell, instant] = &court.tallies;
     // Even before the first wake-up; the sleeper may have said already that it is about to sleep.
     let ball = court.ball.load(Ordering::Acquire) & !1;
-    let asleep_ticks = segment.header().tick_rate().ticks(ASLEEP_NS);
+    let asleep_ticks = segment.tick_rate().ticks(ASLEEP_NS);
     for n in 1..=WAKES as u64 {
         wait_for(segment, &court.ball, ball + n)?;
         let from = ticks();

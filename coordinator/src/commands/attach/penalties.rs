@@ -1,6 +1,7 @@
 //! What an access to a contended line costs more than to one's own, by the CPUs that contend: as `topology --measure` found.
 
 use crate::exit::CommandError;
+use crate::foreign_file;
 use record::{CpuRow, Interval, Topology};
 use std::path::Path;
 
@@ -18,7 +19,7 @@ impl Penalties {
             let how = "coordinator topology --measure --json > FILE";
             CommandError::Usage(format!("--measured {}: {what}; write it with `{how}`", path.display()))
         };
-        let text = std::fs::read(path).map_err(|error| refused(error.to_string()))?;
+        let text = foreign_file::read_named(path).map_err(|error| refused(error.to_string()))?;
         let known: Topology = serde_json::from_slice(&text).map_err(|error| refused(error.to_string()))?;
         if known.latency_ns.is_empty() {
             return Err(refused("no distances are in it".to_owned()));

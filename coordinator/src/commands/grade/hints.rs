@@ -4,6 +4,8 @@
 use super::task::Task;
 use crate::cli::GradeOptions;
 use crate::commands::run::assemble;
+use crate::foreign_file;
+use crate::report::html;
 use record::{Grade, GradeVerdict, Hint};
 use std::path::PathBuf;
 
@@ -17,7 +19,7 @@ pub(super) fn due(options: &GradeOptions, grade: &Grade, keep: bool) -> Option<H
     let version = grade.files.iter().find(|file| file.what == "yours").map(|file| file.sha256.clone())?;
     let number = next(&told(options).unwrap_or_default(), &version, all.len() as u32);
     if keep {
-        let _ = std::fs::write(place(options), format!("{version} {number}\n"));
+        note(options, &version, number);
     }
     hint(&all, number)
 }
@@ -27,14 +29,19 @@ pub(super) fn more(options: &GradeOptions) -> Option<Hint> {
     let task = Task::load(options).ok()?;
     let (_, _, text) = task.files.iter().find(|(what, ..)| *what == "yours")?;
     let all = task.exercise.hints;
-    let number = (told(options).map_or(0, |(_, number)| number) + 1).min(all.len() as u32);
-    let _ = std::fs::write(place(options), format!("{} {number}\n", assemble::sha256(text)));
+    let number = told(options).map_or(0, |(_, number)| number).saturating_add(1).min(all.len() as u32);
+    note(options, &assemble::sha256(text), number);
     hint(&all, number)
 }
 
 fn hint(all: &[String], number: u32) -> Option<Hint> {
     let text = all.get(number.checked_sub(1)? as usize)?.clone();
     Some(Hint { number, of: all.len() as u32, text })
+}
+
+/// In place of what stands there, not through it: it may be a link, and lead where nothing is to be written.
+fn note(options: &GradeOptions, version: &str, number: u32) {
+    let _ = html::write(&format!("{version} {number}\n"), &place(options));
 }
 
 fn place(options: &GradeOptions) -> PathBuf {
@@ -45,7 +52,7 @@ fn place(options: &GradeOptions) -> PathBuf {
 
 /// The version for which the last hint was told, and its number.
 fn told(options: &GradeOptions) -> Option<(String, u32)> {
-    let text = std::fs::read_to_string(place(options)).ok()?;
+    let text = String::from_utf8(foreign_file::read(&place(options)).ok()?).ok()?;
     let (version, number) = text.trim().split_once(' ')?;
     Some((version.to_owned(), number.parse().ok()?))
 }

@@ -5,8 +5,10 @@ use super::say;
 use crate::campaign::RunError;
 use crate::cli::RunOptions;
 use crate::exit::{CommandError, Ending};
+use crate::report::data;
 use crate::report::logs::Logs;
 use crate::report::style::Style;
+use crate::report::text::escaped;
 use crate::report::{files, terminal};
 use crate::signals::Signals;
 use record::{ExpectState, Run};
@@ -33,7 +35,7 @@ pub(crate) fn save(
     };
     let Some(error) = ended else { return Ok(folder.map_err(|why| CommandError::Failed(why.to_string()))) };
     match &folder {
-        Ok(folder) => say(&format!("what was measured until then is in {}", folder.display())),
+        Ok(folder) => say(&format!("what was measured until then is in {}", escaped(&folder.display().to_string()))),
         Err(why) => say(&format!("what was measured until then could not be kept: {why}")),
     }
     Err(error)
@@ -49,7 +51,7 @@ pub(crate) fn show(
 ) -> Result<Ending, CommandError> {
     let mut out = std::io::stdout().lock();
     match options.json {
-        true => files::to_json(run, &mut out)?,
+        true => data::json(run)?,
         false => out.write_all(terminal::render(run, folder.as_deref().ok(), style).as_bytes())?,
     }
     out.flush()?;

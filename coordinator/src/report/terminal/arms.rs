@@ -36,10 +36,9 @@ fn columns(run: &Run) -> Vec<Column> {
 
 fn row(arm: &ArmSummary, run: &Run, notes: &mut Notes) -> Row {
     let repetitions = arm.repetitions;
-    let ran = repetitions.kept + repetitions.spoiled + repetitions.other_regime;
     let kept = match arm.state {
         ArmState::NotApplicable => notes.missing(reason(arm)),
-        _ => Cell::text(format!("{}/{ran}", repetitions.kept)),
+        _ => Cell::text(format!("{}/{}", repetitions.kept, repetitions.all())),
     };
     Row::new(vec![
         Cell::text(&arm.name),

@@ -30,21 +30,17 @@ pub(super) fn write(page: &mut Page, run: &Run) {
 }
 
 fn regime(run: &Run) -> String {
-    let ran: u32 =
-        run.arms.iter().map(|a| a.repetitions.kept + a.repetitions.spoiled + a.repetitions.other_regime).sum();
+    let ran: u64 = run.arms.iter().map(|arm| arm.repetitions.all()).sum();
     match &run.method.headline_regime {
         Some(Regime { transfer_ns: Some(ns), contended_ns, repetitions, .. }) => {
             let contended = contended_ns.map_or(String::new(), |ns| format!(", contended pass {} ns", plain(ns)));
-            let all = plural(ran.into(), "repetition");
+            let all = plural(ran, "repetition");
             format!("Line transfer {} ns one way{contended}; {repetitions} of {all}", plain(*ns))
         }
         Some(Regime { transfer_ns: None, repetitions, .. }) => {
-            format!(
-                "No line moves between CPUs here, {repetitions} of {} of one core speed",
-                plural(ran.into(), "repetition")
-            )
+            format!("No line moves between CPUs here, {repetitions} of {} of one core speed", plural(ran, "repetition"))
         }
-        None => format!("No regime: {} do not agree on one line-transfer time", plural(ran.into(), "repetition")),
+        None => format!("No regime: {} do not agree on one line-transfer time", plural(ran, "repetition")),
     }
 }
 

@@ -44,7 +44,7 @@ fn ranges(cpus: &BTreeSet<u32>) -> String {
     let mut runs: Vec<(u32, u32)> = Vec::new();
     for &cpu in cpus {
         match runs.last_mut() {
-            Some((_, last)) if *last + 1 == cpu => *last = cpu,
+            Some((_, last)) if last.checked_add(1) == Some(cpu) => *last = cpu,
             _ => runs.push((cpu, cpu)),
         }
     }

@@ -12,7 +12,7 @@
 use crate::compare::Sides;
 use crate::words::figure;
 use record::{ArmSummary, CostProbe, Interval, Regime, Run};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What the probes leave unexplained, as a ratio: each is the shortest of several tries, and a loop takes what comes.
 const APART: f64 = 1.01;
@@ -123,8 +123,10 @@ fn shares_lines(arm: &ArmSummary) -> bool {
     }
     let mut lines: BTreeMap<u64, Line> = BTreeMap::new();
     for row in &arm.layout {
-        let last = (row.offset + row.bytes.max(1) - 1) / plan::CACHE_LINE_BYTES;
-        for number in row.offset / plan::CACHE_LINE_BYTES..=last {
+        // A file may say that it is as long as memory. The lines between its ends are all alike: nothing else lies there.
+        let first = row.offset / plan::CACHE_LINE_BYTES;
+        let last = row.offset.saturating_add(row.bytes.max(1) - 1) / plan::CACHE_LINE_BYTES;
+        for number in BTreeSet::from([first, last.min(first + 1), last]) {
             let line = lines.entry(number).or_default();
             line.touched.extend(row.writers.iter().chain(&row.readers));
             line.written |= !row.writers.is_empty();
@@ -157,6 +159,14 @@ mod tests {
         assert!(!shares(vec![row(0, 8, &[0], &[0]), row(64, 8, &[1], &[1])]));
         assert!(!shares(vec![row(0, 8, &[], &[0]), row(8, 8, &[], &[1])]), "nobody writes");
         assert!(!shares(vec![]));
+    }
+
+    #[test]
+    fn an_element_as_long_as_memory_is_looked_at_by_its_ends() {
+        assert!(!shares(vec![row(0, u64::MAX, &[0], &[])]));
+        assert!(!shares(vec![row(u64::MAX, u64::MAX, &[0], &[])]));
+        assert!(shares(vec![row(0, u64::MAX, &[0], &[1])]));
+        assert!(shares(vec![row(0, 192, &[0], &[]), row(190, 8, &[1], &[])]), "by the last of its lines");
     }
 
     #[test]

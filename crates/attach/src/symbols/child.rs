@@ -10,6 +10,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::stat::Mode;
 use nix::sys::wait::waitpid;
 use nix::unistd::Pid;
+use plan::is_plain;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::CString;
 use std::fs::File;
@@ -173,7 +174,7 @@ fn read_until(answer: &mut File, deadline: Instant) -> (String, Whole) {
 }
 
 /// `s OFFSET DISTANCE NAME` and `l OFFSET LINE FILE`, numbers hexadecimal but for the line.
-fn parse(text: &str) -> BTreeMap<u64, Answer> {
+pub(super) fn parse(text: &str) -> BTreeMap<u64, Answer> {
     let mut answers: BTreeMap<u64, Answer> = BTreeMap::new();
     for line in text.lines() {
         let mut words = line.splitn(4, ' ');
@@ -193,9 +194,9 @@ fn parse(text: &str) -> BTreeMap<u64, Answer> {
     answers
 }
 
-/// A foreign name, fit for a terminal: no control characters, and of bounded length.
+/// A foreign name, fit for a terminal: nothing in it that one obeys, and of bounded length.
 fn shown(name: &str) -> String {
-    name.chars().filter(|one| !one.is_control()).take(NAME_MAX).collect()
+    name.chars().filter(|one| is_plain(*one)).take(NAME_MAX).collect()
 }
 
 #[cfg(test)]
@@ -280,8 +281,7 @@ mod tests {
 
     #[test]
     fn an_answer_is_believed_line_by_line_and_shown_harmlessly() {
-        let text =
-            "s 1a 5 bump\x1b[31m(int)\nl 1a 12 /src/a b.c\nnonsense\ns zz 1 x\nl 1b twelve f.c\ns 1b 0 main\n.\n";
+        let text = "s 1a 5 bump\x1b[31m\u{202e}(int)\nl 1a 12 /src/a b.c\nnonsense\ns zz 1 x\nl 1b twelve f.c\ns 1b 0 main\n.\n";
         let answers = parse(text);
         let of = |symbol: &str, source: Option<(String, u32)>| Answer { symbol: Some(symbol.into()), source };
         assert_eq!(answers[&0x1a], of("bump[31m(int)+0x5", Some(("/src/a b.c".into(), 12))));

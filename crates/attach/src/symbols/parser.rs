@@ -9,10 +9,11 @@ use nix::sys::resource::{Resource, setrlimit};
 use nix::unistd::{Gid, Uid, geteuid, setgroups, setresgid, setresuid};
 use object::read::ReadCache;
 use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, SymbolKind};
+use plan::is_plain;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::{Read, Seek, Write};
 use std::os::fd::FromRawFd;
 use std::process::ExitCode;
 
@@ -81,7 +82,7 @@ fn handed() -> (File, File, File) {
 }
 
 /// Names first, which are cheap, then lines: who waits no longer has had the names.
-fn tell(program: &File, offsets: &[u64], answer: &mut impl Write) -> Option<()> {
+pub(super) fn tell(program: impl Read + Seek, offsets: &[u64], answer: &mut impl Write) -> Option<()> {
     let cache = ReadCache::new(program);
     let object = object::File::parse(&cache).ok()?;
     let placed: Vec<(u64, u64)> =
@@ -148,7 +149,7 @@ fn lines<'d>(object: &impl Object<'d>, placed: &[(u64, u64)]) -> Option<Vec<(u64
 }
 
 fn one_line(name: &str) -> String {
-    name.chars().filter(|one| !one.is_control()).collect()
+    name.chars().filter(|one| is_plain(*one)).collect()
 }
 
 #[cfg(test)]

@@ -6,8 +6,7 @@
 use object::read::ReadCache;
 use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol};
 use std::collections::BTreeSet;
-use std::fs::File;
-use std::io::Write;
+use std::io::{Read, Seek, Write};
 
 /// What a child is sent for them.
 pub(super) const REQUEST: &str = "spots\n";
@@ -38,7 +37,7 @@ pub(crate) struct Spot {
 }
 
 /// The child's side: writes a line each.
-pub(super) fn tell(program: &File, answer: &mut impl Write) -> Option<()> {
+pub(super) fn tell(program: impl Read + Seek, answer: &mut impl Write) -> Option<()> {
     let cache = ReadCache::new(program);
     let object = object::File::parse(&cache).ok()?;
     let mut text = String::new();

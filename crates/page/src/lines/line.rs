@@ -181,7 +181,8 @@ fn pieces(row: &LayoutRow) -> Vec<(u64, u64, u64)> {
 /// Appends an element, or lengthens the cell before it where that is its neighbour in all respects.
 fn add(cells: &mut Vec<Cell>, row: &LayoutRow, numbered: bool, offset: u64, bytes: u64) {
     if let Some(last) = cells.last_mut() {
-        let next = last.field == row.field && last.elements.1 + 1 == row.element && last.offset + last.bytes == offset;
+        let follows = last.elements.1.checked_add(1) == Some(row.element) && last.offset + last.bytes == offset;
+        let next = last.field == row.field && follows;
         if next && last.writers == row.writers && last.readers == row.readers {
             last.elements.1 = row.element;
             last.bytes += bytes;
@@ -209,9 +210,9 @@ pub(super) fn spaced<'l>(line: &'l Line<'_>) -> Vec<(u64, Option<&'l Cell>)> {
             continue;
         }
         spaced.push((cell.offset - at, Some(cell)));
-        at = cell.offset + cell.bytes;
+        at = cell.offset.saturating_add(cell.bytes);
     }
-    spaced.push(((line.index + 1) * CACHE_LINE_BYTES - at, None));
+    spaced.push(((line.index + 1).saturating_mul(CACHE_LINE_BYTES) - at, None));
     spaced
 }
 

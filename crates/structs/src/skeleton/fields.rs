@@ -8,6 +8,10 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 const AT_MAX: u64 = 16_777_215;
 const COUNT_MAX: u64 = 65_536;
 
+/// Longest name of a field, bytes, and of it what a number at its end leaves.
+const NAME_MAX: usize = 64;
+const STEM_MAX: usize = NAME_MAX - 8;
+
 /// Most fields of a scenario.
 const FIELDS_MAX: usize = 256;
 
@@ -251,11 +255,12 @@ impl Names {
         if !name.starts_with(|c: char| c.is_ascii_lowercase()) {
             name = format!("f{name}");
         }
-        let mut unique = name.clone();
+        let stem = name[..name.len().min(STEM_MAX)].trim_end_matches('_').to_owned();
+        let mut unique = if name.len() > NAME_MAX { stem.clone() } else { name };
         while self.0.contains_key(&unique) {
-            let number = self.0.entry(name.clone()).or_default();
+            let number = self.0.entry(stem.clone()).or_default();
             *number += 1;
-            unique = format!("{name}_{number}");
+            unique = format!("{stem}_{number}");
         }
         self.0.insert(unique.clone(), 1);
         unique
