@@ -338,8 +338,8 @@ fn a_memory_cgroup_that_is_too_small_ends_the_run_and_is_named() {
     });
     let Some(peak) = peak else { return none() };
     in_a_room(|room| {
-        let percents: &[u64] =
-            if faults_asked_for().is_some() { &[90, 80, 70, 60, 50, 40, 30, 20, 10, 5] } else { &[80, 40, 15] };
+        // Near what it needs the kernel reads the program's own pages again and again: that takes minutes, and is no hang.
+        let percents: &[u64] = if faults_asked_for().is_some() { &[80, 60, 50, 40, 30, 20, 10, 5] } else { &[25, 10] };
         for percent in percents {
             let cgroup = Cgroup::new("memory", "small", MEMORY_LIMIT).unwrap();
             cgroup.set(MEMORY_LIMIT, &(peak * percent / 100).to_string()).unwrap();
