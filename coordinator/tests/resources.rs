@@ -302,8 +302,9 @@ fn too_little_address_space_is_told_with_the_limit() {
             (Some(0 | 3), _) => {}
             (Some(127), _) if by_loader => {}
             (Some(1), _) => assert!(text.contains(MEMORY) || text.contains("lack of memory"), "{limit} KiB: {text}"),
-            // The C library ends it where it needs memory for itself.
+            // The C library, or Rust's own, ends it where it needs memory for a thread.
             (_, Some(6)) if text.contains("Fatal glibc error") => assert_says(&text, &["out of memory"]),
+            (_, Some(6)) if text.contains("an alternative stack") => assert_says(&text, &["Cannot allocate memory"]),
             // Rust ends a program that gets no memory; what to do stands before its own words.
             (_, Some(6)) => assert_says(&text, &[MEMORY, "memory allocation of"]),
             // The kernel could not map the program, or the loader itself.

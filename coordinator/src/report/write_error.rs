@@ -23,6 +23,7 @@ pub(crate) struct WriteError {
 impl WriteError {
     /// That `action` failed on `path`, with the cure by the system's answer.
     pub(super) fn new(action: &'static str, path: &Path, source: io::Error) -> WriteError {
+        let source = unwrapped(source);
         let cure = match source.raw_os_error().map(Errno::from_raw) {
             Some(Errno::EROFS | Errno::EACCES | Errno::EPERM) => "name a folder that you may write to with --out DIR",
             Some(Errno::ENOSPC | Errno::EDQUOT) => {
@@ -41,6 +42,16 @@ impl WriteError {
     }
 }
 
+/// The system's answer, also where the writer of tables has wrapped it.
+fn unwrapped(error: io::Error) -> io::Error {
+    let table = error.get_ref().and_then(|inner| inner.downcast_ref::<csv::Error>());
+    let answer = table.and_then(|table| match table.kind() {
+        csv::ErrorKind::Io(inner) => inner.raw_os_error(),
+        _ => None,
+    });
+    answer.map_or(error, io::Error::from_raw_os_error)
+}
+
 /// `no space left on device (ENOSPC)`.
 fn in_words(error: &io::Error) -> String {
     match error.raw_os_error().map(Errno::from_raw) {
@@ -52,6 +63,14 @@ fn in_words(error: &io::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A full disk was called a file system that is not sound.
+    #[test]
+    fn a_table_s_error_keeps_the_system_s_answer() {
+        let full = csv::Error::from(io::Error::from_raw_os_error(Errno::ENOSPC as i32));
+        let message = WriteError::new("write", Path::new("/x"), io::Error::from(full)).to_string();
+        assert!(message.contains("(ENOSPC); make room there"), "{message}");
+    }
 
     #[test]
     fn the_cure_is_that_of_the_systems_answer() {
