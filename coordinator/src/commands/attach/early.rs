@@ -34,8 +34,9 @@ fn listen(signals: &Signals, over: &impl AsFd, asked: &AtomicBool, heard: &dyn F
     if signals.take() {
         // Relaxed: nothing is published with it.
         asked.store(true, Ordering::Relaxed);
-        heard();
+        // First: who is told may not be read.
         signals.act_here();
+        heard();
         wait(&mut [over()]);
     }
 }
