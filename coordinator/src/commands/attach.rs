@@ -51,7 +51,7 @@ pub(crate) fn attach(options: &AttachOptions, colour: ColourChoice) -> Result<En
     if options.uprobes {
         say(&price(&root));
     }
-    let parser = SymbolParser::this_program();
+    let parser = SymbolParser::this_program().looking_in(options.debug_dir.clone());
     let tell = |text: &str| (!quiet).then(|| say(text)).unwrap_or_default();
     let signals = Signals::block().map_err(|errno| CommandError::Failed(format!("signalfd failed: {errno}")))?;
     let watched = early::watching(&signals, &|| tell(ENDING), |asked| {
