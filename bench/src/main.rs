@@ -67,7 +67,7 @@ enum Command {
     /// What `coordinator attach` costs those that it watches: pairs of C programs watched and left alone in turn. Needs
     /// root. Exit status: 0 padded targets lose less than one part in twenty, 1 they lose more, or something failed, 3
     /// noise hid it, 4 this host has fewer than two CPUs. With --alarms: 0 there was none, 1 there was one, or something
-    /// failed.
+    /// failed. With --answers: 0 each was right and in time, 1 one was not, or something failed.
     Attach(AttachArguments),
     /// How fast the model is, and whether its memory grows with what is simulated, against its bars. Exit status: 0 all
     /// kept, 1 one missed, or something failed.
@@ -83,9 +83,9 @@ struct AttachArguments {
     /// Only these targets.
     #[arg(long, value_delimiter = ',')]
     only: Vec<attach::Kind>,
-    /// How long a watch takes, and a slice without one.
-    #[arg(long = "for", value_name = "SECONDS", default_value_t = 2.0, value_parser = watching_seconds)]
-    seconds: f64,
+    /// How long a watch takes, and a slice without one: 2, and with --answers 4, as the command's own.
+    #[arg(long = "for", value_name = "SECONDS", value_parser = watching_seconds)]
+    seconds: Option<f64>,
     /// Quads of each comparison: two watches and two times left alone, and four times left alone beside them. Fewer than
     /// six have no interval.
     #[arg(long, default_value_t = 12, value_parser = clap::value_parser!(u32).range(1..=1_000))]
@@ -97,6 +97,10 @@ struct AttachArguments {
     #[arg(long, value_name = "WATCHES", value_parser = clap::value_parser!(u32).range(1..=10_000),
           conflicts_with_all = ["only", "quads", "seed"])]
     alarms: Option<u32>,
+    /// Watch each kind of pair so often instead, and hold what is told, and when, against what there is to tell.
+    #[arg(long, value_name = "WATCHES", value_parser = clap::value_parser!(u32).range(1..=1_000),
+          conflicts_with_all = ["only", "quads", "seed", "alarms"])]
+    answers: Option<u32>,
     /// Put the table between the marks of this file.
     #[arg(long, value_name = "FILE")]
     write: Option<PathBuf>,
@@ -377,7 +381,13 @@ fn watch(told: &AttachArguments) -> ExitCode {
 }
 
 fn watched(told: &AttachArguments) -> Result<(String, u8), attach::AttachError> {
-    let time = Duration::from_secs_f64(told.seconds);
+    let seconds = told.seconds.unwrap_or(if told.answers.is_some() { 4.0 } else { 2.0 });
+    let time = Duration::from_secs_f64(seconds);
+    if let Some(watches) = told.answers {
+        let report = attach::answers(watches, time)?;
+        told.write.iter().try_for_each(|file| attach::ANSWER_MARKS.replace(file, &report.markdown()))?;
+        return Ok((if told.json { report.json() } else { report.markdown() }, report.exit_status()));
+    }
     if let Some(watches) = told.alarms {
         let report = attach::alarms(watches, time)?;
         told.write.iter().try_for_each(|file| attach::ALARM_MARKS.replace(file, &report.markdown()))?;

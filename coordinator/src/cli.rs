@@ -74,7 +74,7 @@ pub(crate) enum Command {
         after_help = "Examples: coordinator attach --list\n          coordinator attach --segment /ring --for 5s\n          \
                       coordinator attach --pid 4711 --pid 4712\n          coordinator attach --segment /ring \
                       --emit-scenario ring.toml\n\nIt changes nothing in them and leaves nothing behind, \
-                      however it ends; what watching cost them is printed. Processes of other users take root. Exit \
+                      however it ends; Ctrl-C ends it early and shows what was seen (exit status 130). What watching cost them is printed. Processes of other users take root. Exit \
                       status 4: nothing of what was named may be watched. With \
                       --emit-scenario also: 1 the lab has other rates than the targets; 3 it could not tell. docs/attach.md says what is seen and how."
     )]
@@ -394,7 +394,8 @@ pub(crate) struct AttachOptions {
     /// A segment of shmget, by its number (shmid of `ipcs -m`)
     #[arg(long, value_name = "ID", conflicts_with = "list")]
     pub(crate) sysv: Option<u64>,
-    /// A process; may be repeated. Alone: the segment that these processes share; with a segment: these of its users alone
+    /// A process; may be repeated. Alone: the segment that these processes share; with a segment: these of its users alone.
+    /// Children that they begin later are not followed: to have these too, name the segment alone
     #[arg(long, value_name = "PID", value_delimiter = ',', conflicts_with = "list")]
     pub(crate) pid: Vec<u32>,
     /// How long to watch, in all. From 1s to 1h

@@ -4,12 +4,11 @@
 use super::draft::{Draft, DraftLock, DraftRole};
 use super::pass::Known;
 use super::text::{self, Origin, VARIANT};
-use crate::campaign::{Campaign, Measured, Observer};
+use crate::campaign::{Campaign, Measured};
 use crate::commands::clean;
 use crate::exit::CommandError;
 use crate::machine::Machine;
 use crate::report::logs::Logs;
-use crate::report::progress::{Progress, ProgressMode};
 use crate::signals::Signals;
 use plan::{Measure, Plan, Repetitions};
 use record::{ArmState, Interval};
@@ -99,18 +98,12 @@ impl Lab<'_> {
             seed: self.seed,
             hold: None,
         };
-        let mode = ProgressMode::on_stderr(self.quiet);
-        let mut progress = Progress::new(mode, &plan.title, campaign.planned_repetitions());
-        progress.phase(phase);
-        let measured = campaign.measure(&mut progress, &mut Logs::default());
-        progress.finish();
-        match measured {
-            Ok(Measured { ended_early: Some(error), .. }) | Err(error) if error.interrupted() => {
-                self.signals.take();
-                Err(CommandError::Interrupted)
+        match campaign.whole(Some(phase), self.quiet, &mut Logs::default()) {
+            Ok(measured) => {
+                Ok(Said::Took(Took { passes: passes(&measured, blocks), holds: holds(&measured) }))
             }
-            Ok(Measured { ended_early: Some(error), .. }) | Err(error) => Ok(Said::Failed(error.to_string())),
-            Ok(measured) => Ok(Said::Took(Took { passes: passes(&measured, blocks), holds: holds(&measured) })),
+            Err(CommandError::Failed(why)) => Ok(Said::Failed(why)),
+            Err(error) => Err(error),
         }
     }
 
