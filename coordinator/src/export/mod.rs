@@ -5,5 +5,6 @@ pub(crate) mod hlog;
 pub(crate) mod line_protocol;
 pub(crate) mod points;
 pub(crate) mod push;
+mod tag;
 pub(crate) mod tidy;
 mod timeline;

@@ -4,6 +4,7 @@
 //! their own names, and its tags say whose they are. A key that is added to `run.json` is exported without a change
 //! here.
 
+use crate::export::tag::{Tag, tag, with};
 use crate::export::timeline;
 use crate::saved::Saved;
 use record::{ArmSummary, Observation, Run};
@@ -12,9 +13,6 @@ use serde_json::{Map, Value};
 use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
 use std::time::UNIX_EPOCH;
-
-/// A name and a word that say whose a point is.
-pub(crate) type Tag = (String, String);
 
 /// What is known of one thing at one instant.
 #[derive(Clone, Debug, PartialEq)]
@@ -106,15 +104,6 @@ fn of_arm(arm: &ArmSummary) -> Vec<Tag> {
         vec![tag("arm", &arm.name), tag("kind", kind.as_str().unwrap_or_default()), tag("variant", &arm.variant)];
     tags.extend(arm.sweep.iter().map(|(key, at)| tag(&format!("sweep_{key}"), at)));
     tags
-}
-
-fn tag(name: &str, value: impl ToString) -> Tag {
-    (name.to_owned(), value.to_string())
-}
-
-/// `tags` and what is more closely said.
-fn with<const N: usize>(tags: &[Tag], more: [Tag; N]) -> Vec<Tag> {
-    tags.iter().cloned().chain(more).collect()
 }
 
 /// A part of a record as `run.json` has it. Its types decide which of its figures are counts.

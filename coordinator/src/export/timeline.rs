@@ -3,7 +3,7 @@
 //! A row is an object with a time in it; a list of rows says by its key what they are. Whose they are (which worker's,
 //! say) may stand around them. What else stands there is a row of its own, of the window's opening.
 
-use crate::export::points::Tag;
+use crate::export::tag::Tag;
 use serde_json::{Map, Number, Value};
 
 /// What rows are called, before the key of their list.

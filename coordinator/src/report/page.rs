@@ -3,7 +3,13 @@
 use crate::report::style::{Style, Tone};
 use crate::report::table::{Grid, LineKind, Notes};
 use crate::report::text::{columns, command_lines, escaped, wrapped};
-use crate::report::topology::Shade;
+/// One cell of a map.
+#[derive(Copy, Clone)]
+pub(super) struct Shade {
+    /// What tells it apart without colour.
+    pub(super) sign: char,
+    pub(super) tone: Option<Tone>,
+}
 
 /// Lines so far. Everything that is added is escaped and wrapped here, so no section can forget to.
 pub(super) struct Page<'a> {

@@ -2,7 +2,7 @@
 //! shades, and what lies at each distance.
 
 use crate::report::figures::{NONE, plain, plural};
-use crate::report::page::Page;
+use crate::report::page::{Page, Shade};
 use crate::report::style::{Style, Tone};
 use crate::report::table::{Cell, Column, Grid, Notes, Row, head};
 use record::{CacheRow, CostProbe, CpuRow, PairLatency, Topology};
@@ -176,7 +176,7 @@ fn heat_map(page: &mut Page<'_>, topology: &Topology, style: &Style) {
         }
         for from in &matrix.cpus {
             let shades = band.iter().map(|to| match matrix.median(*from, *to) {
-                Some(median) => Shade::of(scale.step(median)),
+                Some(median) => shade(scale.step(median)),
                 None => Shade { sign: if from == to { ' ' } else { '?' }, tone: None },
             });
             page.shades(&format!("{from:>label$} "), &shades.collect::<Vec<_>>(), wide);
@@ -185,19 +185,9 @@ fn heat_map(page: &mut Page<'_>, topology: &Topology, style: &Style) {
     page.legend(&scale.legend());
 }
 
-/// One cell of the map.
-#[derive(Copy, Clone)]
-pub(super) struct Shade {
-    /// What tells it apart without colour.
-    pub(super) sign: char,
-    pub(super) tone: Option<Tone>,
-}
-
-impl Shade {
-    fn of(step: usize) -> Shade {
-        let tone = [Tone::Good, Tone::Caution, Tone::Bad][step * 3 / SHADES.len()];
-        Shade { sign: SHADES[step], tone: Some(tone) }
-    }
+fn shade(step: usize) -> Shade {
+    let tone = [Tone::Good, Tone::Caution, Tone::Bad][step * 3 / SHADES.len()];
+    Shade { sign: SHADES[step], tone: Some(tone) }
 }
 
 struct Scale {

@@ -3,9 +3,10 @@
 use crate::arrange::Offsets;
 use crate::code;
 use crate::cost::{Rates, misses_per_second};
+use crate::held::held_in;
 use crate::rules::{self, Ground};
 use crate::units::{Unit, units};
-use plan::{Action, Arm, BindError, Case, Layout, Placement, Strategy, Usage};
+use plan::{Arm, BindError, Case, Layout, Placement, Strategy, Usage};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What a candidate asks of whoever adopts it.
@@ -258,22 +259,6 @@ fn guarded(case: &Case, usage: &Usage, units: &[Unit]) -> BTreeMap<usize, Vec<us
         }
     }
     guarded
-}
-
-/// The locks that are held at each step.
-pub(crate) fn held_in(steps: &[plan::Step]) -> Vec<BTreeSet<usize>> {
-    let mut held = BTreeSet::new();
-    steps
-        .iter()
-        .map(|step| {
-            match step.action {
-                Action::Lock { lock, .. } => _ = held.insert(lock),
-                Action::Unlock { lock, .. } => _ = held.remove(&lock),
-                _ => {}
-            }
-            held.clone()
-        })
-        .collect()
 }
 
 /// The present layout behind some bytes of room, so that its fields fall on lines otherwise: the least room of those that lose

@@ -1,7 +1,7 @@
 //! Changes of the program that take a line's movements away where no layout can: what several workers write to one word.
 
-use crate::candidate::held_in;
 use crate::cost::Rates;
+use crate::held::held_in;
 use plan::{Action, Case, Count, Element, Role, Step, Target, Usage};
 
 /// How many updates a batch stands for, and of how many stores one is taken to change something: a power of two that is

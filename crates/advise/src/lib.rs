@@ -11,6 +11,7 @@ mod candidate;
 mod code;
 mod cost;
 pub mod emit;
+mod held;
 pub mod judge;
 mod lines;
 mod rules;

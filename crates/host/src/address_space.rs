@@ -1,6 +1,6 @@
 //! What a switch between two address spaces does to the TLB.
 
-use crate::facts::row;
+use crate::named_rows::row;
 use crate::root::Root;
 
 /// Whether TLB entries are marked with their address space, so that they outlive a switch.

@@ -1,6 +1,6 @@
 //! Which processor a CPU is, by the numbers that its maker gave it.
 
-use crate::facts::row;
+use crate::named_rows::row;
 use crate::root::Root;
 use plan::CpuId;
 

@@ -1,6 +1,7 @@
 //! What a run records about its machine.
 
 use crate::hypervisor::{Hypervisor, hypervisor};
+use crate::named_rows::row;
 use crate::root::Root;
 use plan::CACHE_LINE_BYTES;
 
@@ -53,12 +54,6 @@ pub const PARANOID_KERNEL: i32 = 1;
 /// [`Facts::perf_event_paranoid`] alone: one file.
 pub fn perf_event_paranoid(root: &Root) -> Option<i32> {
     root.number("proc/sys/kernel/perf_event_paranoid")
-}
-
-/// The value of the first `key : value` row.
-pub(crate) fn row<'a>(text: &'a str, key: &str) -> Option<&'a str> {
-    let named = |line: &'a str| line.split_once(':').filter(|(name, _)| name.trim() == key);
-    text.lines().find_map(named).map(|(_, value)| value.trim()).filter(|value| !value.is_empty())
 }
 
 fn cpu_model(cpuinfo: &str) -> String {

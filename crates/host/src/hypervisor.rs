@@ -1,6 +1,6 @@
 //! Whether a hypervisor lies between this machine and the hardware, and which.
 
-use crate::facts::row;
+use crate::named_rows::row;
 use crate::root::Root;
 use std::fmt;
 

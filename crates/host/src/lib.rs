@@ -24,6 +24,7 @@ mod kernel_settings;
 mod limits;
 mod mappings;
 mod mounts;
+mod named_rows;
 mod others;
 mod pmu;
 mod processes;

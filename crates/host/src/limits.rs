@@ -3,7 +3,7 @@
 
 use crate::cgroup::{ancestors, cgroup_of};
 use crate::cpu_list::parse_cpu_list;
-use crate::facts::row;
+use crate::named_rows::row;
 use crate::root::Root;
 use crate::seccomp::{Seccomp, seccomp};
 use std::collections::BTreeSet;

@@ -1,6 +1,6 @@
 //! What this process may do to others.
 
-use crate::facts::row;
+use crate::named_rows::row;
 use crate::root::Root;
 
 /// Bits of capabilities(7), `linux/capability.h`.

@@ -1,6 +1,6 @@
 //! What `/proc` tells everybody of a process: its name, its program, its threads, its numbers in namespaces, whose it is.
 
-use crate::facts::row;
+use crate::named_rows::row;
 use crate::root::Root;
 use std::os::unix::fs::MetadataExt;
 

@@ -1,6 +1,6 @@
 //! Whether this process's system calls are filtered.
 
-use crate::facts::row;
+use crate::named_rows::row;
 use crate::root::Root;
 
 /// How the kernel restricts this process's system calls.

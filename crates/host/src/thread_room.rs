@@ -1,8 +1,8 @@
 //! How many threads more this process and its children may have.
 
 use crate::cgroup::{ancestors, cgroup_of};
-use crate::facts::row;
 use crate::limits::in_user_namespace;
+use crate::named_rows::row;
 use crate::root::Root;
 
 /// Capabilities that lift a user's limit: CAP_SYS_ADMIN and CAP_SYS_RESOURCE (capabilities(7), `linux/capability.h`).

@@ -1,6 +1,6 @@
 //! What `/proc` tells of one thread: its number inside, whether it lives, and the system call that it is in.
 
-use crate::facts::row;
+use crate::named_rows::row;
 use crate::root::Root;
 
 /// A thread's number in its own namespace of pids, by which it knows itself; `None` where it has ended and nobody remembers it.

@@ -1,8 +1,8 @@
 //! Whether this process can read tracefs, the file system that gives the kernel's tracepoints their numbers.
 
-use crate::facts::row;
 use crate::limits::privileges;
 use crate::mounts::mount_at;
+use crate::named_rows::row;
 use crate::root::Root;
 use std::io::ErrorKind;
 

@@ -1,4 +1,4 @@
-//! Seeded chance.
+//! Seeded chance. Not `rand`'s: it is drawn from at each step of the engine, and dependencies are compiled unoptimised.
 
 /// A generator of numbers that look random: G. Marsaglia, "Xorshift RNGs", Journal of Statistical Software 8 (14), 2003.
 #[derive(Clone, Debug)]

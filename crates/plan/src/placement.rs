@@ -129,7 +129,7 @@ pub fn place(items: &[Item], placement: &Placement) -> Result<Layout, PlacementE
     refuse::overlaps(&kept, &laid.offsets, &names)?;
     refuse::misaligned(&kept, &laid.offsets, &names)?;
     refuse::misaligning_shift(&kept, placement.shift, &names)?;
-    refuse::too_large(&kept, &laid, placement.shift, &names)?;
+    refuse::too_large(&kept, &laid.offsets, laid.bytes.saturating_add(placement.shift), &names)?;
     let mut placed: Vec<Placed> =
         kept.iter().zip(&laid.offsets).map(|(item, offset)| placed(item, offset + placement.shift)).collect();
     placed.sort_by_key(|p| p.offset);

@@ -691,6 +691,13 @@ pub struct Evidence {
     pub source: String,
 }
 
+impl Evidence {
+    /// A row, with `None` where it is missing; `source` then says why.
+    pub fn new(name: String, value: Option<f64>, unit: &str, source: &str) -> Evidence {
+        Evidence { name, value, unit: unit.to_owned(), source: source.to_owned() }
+    }
+}
+
 /// A cure's measured gain.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Gain {

@@ -23,6 +23,7 @@ mod read;
 mod regions;
 mod roles;
 pub mod schema;
+mod scope;
 mod source;
 mod steps;
 

@@ -2,9 +2,9 @@
 
 use crate::context::Context;
 use crate::document::{Node, Table, quoted};
-use crate::outline::name_of;
+use crate::read::name_of;
 use crate::refusal::Problem;
-use crate::roles::Memory;
+use crate::scope::Memory;
 use crate::{read, schema, steps, words};
 use plan::{Action, Field, Nanos, Role, Step};
 

@@ -1,11 +1,10 @@
 //! `[measure]`: what holds for the whole run, and what an arm can have its own of.
 
 use crate::context::Context;
-use crate::document::{Node, Table, Value, quoted};
+use crate::document::{Node, Table, Value};
 use crate::events::Asked;
 use crate::outline::Outline;
 use crate::refusal::Problem;
-use crate::words;
 use crate::{quantity, read, schema};
 use plan::{Baseline, Measure, Nanos, Repetitions};
 
@@ -77,23 +76,4 @@ fn baselines(context: &mut Context, node: &Node) -> Option<Vec<Baseline>> {
         }
     }
     Some(chosen)
-}
-
-/// The headline role's index: `[measure] headline`, else the first role.
-pub(crate) fn headline(context: &mut Context, root: &Table, roles: &[String]) -> usize {
-    let node = root.get("measure").and_then(Node::table).and_then(|table| table.get("headline"));
-    let Some(node) = node else { return 0 };
-    let Some(name) = read::string(context, node, "headline", "a role's name", "\"reader\"") else {
-        return 0;
-    };
-    if let Some(index) = roles.iter().position(|role| role == name) {
-        return index;
-    }
-    let problem = Problem::at(&node.place, format!("no role is named {}", quoted(name)));
-    let problem = match words::nearest(name, roles) {
-        Some(near) => problem.label(format!("did you mean `{near}`?")),
-        None => problem.label("no such role"),
-    };
-    context.refuse(problem.cure(format!("the roles are {}", words::listed(roles))));
-    0
 }

@@ -2,9 +2,9 @@
 
 use crate::context::{Context, Place};
 use crate::document::{Entry, Node, Table, Value, quoted};
-use crate::read::Named;
+use crate::read::{Named, name_of};
 use crate::refusal::Problem;
-use crate::{measure, read, schema, words};
+use crate::{read, schema, words};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The names a document declares.
@@ -48,7 +48,7 @@ pub(crate) fn read(context: &mut Context, root: &Table) -> Outline {
         context.refuse(Problem::nowhere("the scenario has no role, so nothing would run").cure(cure));
     }
     listed_shape(context, root, "expect", schema::EXPECT, schema::ITEMS_MAX);
-    let headline = measure::headline(context, root, &roles);
+    let headline = headline(context, root, &roles);
     let placeholders = placeholders(context, root);
     Outline { fields, locks, regions, roles, variants, placeholders, headline }
 }
@@ -191,10 +191,6 @@ fn name_place(node: &Node) -> Place {
     node.table().and_then(|table| table.get("name")).unwrap_or(node).place.clone()
 }
 
-pub(crate) fn name_of(table: &Table) -> Option<&str> {
-    table.get("name").and_then(Node::string)
-}
-
 /// The names behind a `$` anywhere in a loop, of a role, a variant or a sweep.
 fn placeholders(context: &mut Context, root: &Table) -> Vec<String> {
     let mut found = BTreeSet::new();
@@ -210,7 +206,7 @@ fn collect_placeholders(context: &mut Context, node: &Node, found: &mut BTreeSet
     match &node.value {
         Value::String(text) => {
             for (at, _) in text.match_indices('$') {
-                let name = crate::steps::placeholder_name(&text[at + 1..]);
+                let name = read::placeholder_name(&text[at + 1..]);
                 if schema::BARE_PATHS.contains(&name) {
                     let place = context.texts.within(node, text, at..at + 1 + name.len());
                     context.refuse(
@@ -229,4 +225,23 @@ fn collect_placeholders(context: &mut Context, node: &Node, found: &mut BTreeSet
         }
         _ => {}
     }
+}
+
+/// The headline role's index: `[measure] headline`, else the first role.
+fn headline(context: &mut Context, root: &Table, roles: &[String]) -> usize {
+    let node = root.get("measure").and_then(Node::table).and_then(|table| table.get("headline"));
+    let Some(node) = node else { return 0 };
+    let Some(name) = read::string(context, node, "headline", "a role's name", "\"reader\"") else {
+        return 0;
+    };
+    if let Some(index) = roles.iter().position(|role| role == name) {
+        return index;
+    }
+    let problem = Problem::at(&node.place, format!("no role is named {}", quoted(name)));
+    let problem = match words::nearest(name, roles) {
+        Some(near) => problem.label(format!("did you mean `{near}`?")),
+        None => problem.label("no such role"),
+    };
+    context.refuse(problem.cure(format!("the roles are {}", words::listed(roles))));
+    0
 }

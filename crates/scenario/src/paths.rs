@@ -3,7 +3,8 @@
 
 use crate::context::{Context, Place};
 use crate::document::{Node, Table, Value, quoted};
-use crate::outline::{Outline, name_of};
+use crate::outline::Outline;
+use crate::read::name_of;
 use crate::refusal::Problem;
 use crate::{schema, words};
 use std::collections::BTreeMap;

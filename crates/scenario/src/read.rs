@@ -3,7 +3,7 @@
 pub(crate) use toml_text::read::{boolean, integer, known_keys, string, word, wrong_type};
 
 use crate::context::{Context, Place};
-use crate::document::quoted;
+use crate::document::{Node, Table, quoted};
 use crate::refusal::Problem;
 use crate::schema;
 
@@ -36,4 +36,15 @@ pub(crate) fn name(context: &mut Context, place: &Place, name: &str, what: &str,
     };
     context.refuse(problem.cure(format!("begin with a letter a-z and use only {letters}")));
     false
+}
+
+/// The name that a table of a list has, where it has one.
+pub(crate) fn name_of(table: &Table) -> Option<&str> {
+    table.get("name").and_then(Node::string)
+}
+
+/// The name at the start of `text`: what can stand behind a `$`.
+pub(crate) fn placeholder_name(text: &str) -> &str {
+    let end = text.find(|c: char| !(c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')).unwrap_or(text.len());
+    &text[..end]
 }

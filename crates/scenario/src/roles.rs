@@ -2,12 +2,12 @@
 
 use crate::context::Context;
 use crate::document::{Node, Table, Value, quoted};
-use crate::outline::name_of;
+use crate::read::name_of;
 use crate::refusal::Problem;
+use crate::scope::Memory;
 use crate::{loops, quantity, read, schema, words};
 use plan::{CpuChoice, CpuId, Field, Lock, Nanos, Region, Role};
 use std::collections::BTreeMap;
-use std::ops::Range;
 
 /// What steps can name.
 pub(crate) struct Declared<'a> {
@@ -15,28 +15,6 @@ pub(crate) struct Declared<'a> {
     pub(crate) locks: &'a [Lock],
     pub(crate) regions: &'a [Region],
     pub(crate) placeholders: &'a BTreeMap<String, Node>,
-}
-
-/// The same, as one role sees it.
-pub(crate) struct Memory<'a> {
-    pub(crate) fields: &'a [Field],
-    pub(crate) locks: &'a [Lock],
-    pub(crate) regions: &'a [Region],
-    pub(crate) placeholders: &'a BTreeMap<String, Node>,
-    /// Workers of all roles.
-    pub(crate) workers: u32,
-    /// The role's own workers.
-    pub(crate) indices: Range<u32>,
-}
-
-impl Memory<'_> {
-    /// "a field", "a lock" or "a region": what has that name, for steps that want another of the three.
-    pub(crate) fn kind_of(&self, name: &str) -> Option<&'static str> {
-        let field = || self.fields.iter().any(|field| field.name == name).then_some("a field");
-        let lock = || self.locks.iter().any(|lock| lock.name == name).then_some("a lock");
-        let region = || self.regions.iter().any(|region| region.name == name).then_some("a region");
-        field().or_else(lock).or_else(region)
-    }
 }
 
 /// The roles in file order.

@@ -6,7 +6,7 @@ use crate::context::{Context, Place};
 use crate::document::{Node, Value, quoted};
 use crate::quantity::parse_duration;
 use crate::refusal::Problem;
-use crate::roles::Memory;
+use crate::scope::Memory;
 use crate::{read, schema, words};
 use plan::{Action, Count, Element, MemoryVerb, Nanos, Step, Target};
 use std::ops::Range;
@@ -84,12 +84,6 @@ struct Token {
     fills: Option<Place>,
 }
 
-/// The name at the start of `text`: what can stand behind a `$`.
-pub(crate) fn placeholder_name(text: &str) -> &str {
-    let end = text.find(|c: char| !(c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')).unwrap_or(text.len());
-    &text[..end]
-}
-
 /// Reads one step, or refuses it.
 pub(crate) fn read(context: &mut Context, node: &Node, memory: &Memory<'_>) -> Option<Step> {
     let text = read::string(context, node, "loop", "a step in quotes", "[\"add hits[me]\"]")?;
@@ -155,7 +149,7 @@ fn expansion(context: &mut Context, place: Place, name: &str, memory: &Memory<'_
         // `outline` has refused the name.
         return None;
     }
-    if name.is_empty() || placeholder_name(name) != name {
+    if name.is_empty() || read::placeholder_name(name) != name {
         let cure = "a placeholder is a `$` and a name of a-z, 0-9 and `_`, and a whole word: \"work $think\"";
         context.refuse(Problem::at(&place, format!("{} is no placeholder", quoted(&format!("${name}")))).cure(cure));
         return None;

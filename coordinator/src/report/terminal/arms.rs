@@ -3,16 +3,9 @@
 use crate::report::figures::{count, percent};
 use crate::report::page::Page;
 use crate::report::table::{Cell, Column, Grid, Notes, Row, head};
-use crate::report::terminal::counters::meaning;
+use crate::report::terminal::counters::{L1D, LLC, REFERENCES, meaning};
 use crate::report::terminal::readings::{self, Per};
 use record::{ArmState, ArmSummary, Events, Interval, Kind, Run};
-
-/// Shown under the heads that a student meets first; glossary names.
-pub(super) const L1D: &str = "l1d_load_misses";
-pub(super) const LLC: &str = "llc_load_misses";
-
-/// Stands above the arms that are not compared.
-pub(super) const REFERENCES: &str = "references, to hold the figures above against";
 
 /// Variants, references, cost of sharing.
 pub(super) fn write(page: &mut Page, run: &Run) {

@@ -3,12 +3,18 @@
 
 use crate::report::page::Page;
 use crate::report::table::{Cell, Column, Grid, Notes, Row, head};
-use crate::report::terminal::arms::{L1D, LLC, REFERENCES};
 use crate::report::terminal::readings::{Per, cell, reason};
 use plan::CountedBy;
 use plan::event::{COUNTERS, is_counter};
 use record::{ArmState, ArmSummary, Events, Kind, Measured, RoleSummary, Run};
 use std::collections::BTreeSet;
+
+/// Shown under the heads that a student meets first; glossary names.
+pub(super) const L1D: &str = "l1d_load_misses";
+pub(super) const LLC: &str = "llc_load_misses";
+
+/// Stands above the arms that are not compared.
+pub(super) const REFERENCES: &str = "references, to hold the figures above against";
 
 /// A count that is below this per operation in every arm is named in a line, not shown in a column.
 const TRACE: f64 = 1e-4;

@@ -9,7 +9,6 @@
 //! widened to hold both. docs/compare.md has how often that was right over pairs of runs of one scenario.
 
 use crate::compare::Sides;
-use crate::compare::rows::regime_of;
 use crate::words::figure;
 use record::{ArmSummary, CostProbe, Interval, Regime, Run};
 use std::collections::BTreeMap;
@@ -62,6 +61,11 @@ impl Between {
             ..ratio
         }
     }
+}
+
+/// The regime of an arm's figures; the run's headline regime in records that do not name it by arm.
+pub(super) fn regime_of(run: &Run, arm: &ArmSummary) -> Option<u32> {
+    arm.regime.or(run.method.headline_regime.as_ref().map(|regime| regime.number))
 }
 
 fn regime<'a>(run: &'a Run, arm: &ArmSummary) -> Option<&'a Regime> {

@@ -1,7 +1,7 @@
 //! One variant against another, role by role and lock by lock.
 
 use crate::compare::Sides;
-use crate::compare::between::Between;
+use crate::compare::between::{Between, regime_of};
 use crate::figures::{Figure, Series, ns_per_op, pairs, slowest_ns_per_op};
 use crate::interval;
 use crate::words::percent;
@@ -171,11 +171,6 @@ fn series(run: &Run, (arm, role): ArmRole, figure: Figure) -> Series {
         blocks.entry(observation.block).or_default().push(observation);
     }
     blocks.iter().filter_map(|(block, workers)| Some((*block, figure(workers)?))).collect()
-}
-
-/// The regime of an arm's figures; the run's headline regime in records that do not name it by arm.
-pub(super) fn regime_of(run: &Run, arm: &ArmSummary) -> Option<u32> {
-    arm.regime.or(run.method.headline_regime.as_ref().map(|regime| regime.number))
 }
 
 fn counters(base: &RoleSummary, run: &RoleSummary) -> BTreeMap<String, Both<f64>> {

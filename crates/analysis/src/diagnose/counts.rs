@@ -7,7 +7,6 @@
 //! What each counter counts on which processor: docs/counters.md.
 
 use super::Sick;
-use super::evidence::evidence;
 use crate::counters;
 use crate::view::View;
 use crate::words::{figure, list};
@@ -202,13 +201,13 @@ fn tale_rows(arms: &Arms, tale: &Tale) -> Vec<Evidence> {
     let unit = if tale.parts.len() > 1 { "lines per op" } else { "per op" };
     let per_op = |arm: &&str| {
         let count = arms.count(arm, tale)?;
-        Some(evidence(format!("{what} in `{arm}`"), Some(count.per_op), unit, source(count.scaled)))
+        Some(Evidence::new(format!("{what} in `{arm}`"), Some(count.per_op), unit, source(count.scaled)))
     };
     let mut rows: Vec<Evidence> = arms.each().iter().filter_map(per_op).collect();
     if let Some(ratio) = arms.ratio(tale) {
         let scaled = [arms.sick, arms.base].iter().any(|arm| arms.count(arm, tale).is_some_and(|c| c.scaled));
         let name = format!("{what} in `{}` over `{}`", arms.sick, arms.base);
-        rows.push(evidence(name, Some(ratio), "times", source(scaled)));
+        rows.push(Evidence::new(name, Some(ratio), "times", source(scaled)));
     }
     rows
 }
@@ -225,13 +224,15 @@ fn kernel(arms: &Arms) -> Vec<Evidence> {
         for (what, share) in took {
             let share = share.filter(|share| *share > WORTH_SHARE);
             let name = format!("{what} from `{arm}`");
-            rows.extend(share.map(|share| evidence(name, Some(share * 100.0), "% of warm-up and windows", "measured")));
+            rows.extend(
+                share.map(|share| Evidence::new(name, Some(share * 100.0), "% of warm-up and windows", "measured")),
+            );
         }
         let workers = arms.view.workers(arm, Some(arms.role));
         let switches = counters::measured(&workers, "context_switches_involuntary").per_second;
         let name = format!("context_switches_involuntary of `{}` in `{arm}`", arms.role);
         let switches = switches.filter(|n| *n > WORTH_SWITCHES);
-        rows.extend(switches.map(|n| evidence(name, Some(n), "a second", "measured")));
+        rows.extend(switches.map(|n| Evidence::new(name, Some(n), "a second", "measured")));
     }
     rows
 }
@@ -253,7 +254,8 @@ fn missing(arms: &Arms) -> Vec<Evidence> {
     for (why, name) in missed_transfers(arms) {
         add(why, name);
     }
-    let row = |(why, names): (String, Vec<String>)| evidence(names.join(", "), None, "", &format!("missing: {why}"));
+    let row =
+        |(why, names): (String, Vec<String>)| Evidence::new(names.join(", "), None, "", &format!("missing: {why}"));
     by_reason.into_iter().map(row).collect()
 }
 

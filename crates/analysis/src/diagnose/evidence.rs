@@ -21,7 +21,12 @@ pub(super) fn of(view: &View, sick: &Sick) -> Vec<Evidence> {
     let names = lines::element_names(sick.program, &sick.elements);
     for (element, name) in sick.elements.iter().zip(names).take(MOST_ELEMENTS) {
         let line = element.offset / CACHE_LINE_BYTES;
-        all.push(evidence(format!("offset of `{name}` (line {line})"), Some(element.offset as f64), "bytes", "layout"));
+        all.push(Evidence::new(
+            format!("offset of `{name}` (line {line})"),
+            Some(element.offset as f64),
+            "bytes",
+            "layout",
+        ));
     }
     all.push(resolution(view));
     all.push(transfer(view, sick_arm));
@@ -29,19 +34,15 @@ pub(super) fn of(view: &View, sick: &Sick) -> Vec<Evidence> {
     all
 }
 
-pub(super) fn evidence(name: String, value: Option<f64>, unit: &str, source: &str) -> Evidence {
-    Evidence { name, value, unit: unit.to_owned(), source: source.to_owned() }
-}
-
 fn measured(name: String, value: f64, unit: &str) -> Evidence {
-    evidence(name, Some(value), unit, "measured")
+    Evidence::new(name, Some(value), unit, "measured")
 }
 
 fn figure(view: &View, arm: &str, role: &str) -> Evidence {
     let name = format!("ns_per_op of `{role}` in `{arm}`");
     let median = crate::stats::median_of(view.series(arm, role, ns_per_op).into_values());
     let source = if median.is_some() { "measured" } else { "missing: no repetition counted" };
-    evidence(name, median, "ns", source)
+    Evidence::new(name, median, "ns", source)
 }
 
 /// The smallest effect that the run could have seen.
@@ -50,7 +51,7 @@ pub(super) fn resolution(view: &View) -> Evidence {
         Some(_) => "measured",
         None => "missing: the control arm has too few repetitions in the headline regime",
     };
-    evidence(
+    Evidence::new(
         "smallest effect the control arm could tell".to_owned(),
         view.resolution.map(|share| share * 100.0),
         "%",
@@ -63,5 +64,5 @@ pub(super) fn transfer(view: &View, arm: &str) -> Evidence {
     let regime = view.regimes.by_arm.get(arm).map(|number| &view.regimes.list[*number as usize]);
     let transfer_ns = regime.and_then(|r| r.transfer_ns);
     let source = if transfer_ns.is_some() { "measured" } else { "missing: no two workers run on different CPUs" };
-    evidence("one-way transfer of a line between the workers' CPUs".to_owned(), transfer_ns, "ns", source)
+    Evidence::new("one-way transfer of a line between the workers' CPUs".to_owned(), transfer_ns, "ns", source)
 }

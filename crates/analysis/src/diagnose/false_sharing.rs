@@ -1,9 +1,10 @@
 //! False sharing: different workers write different data in one cache line, and pay for it.
 
+use super::own_lines::{self, line_cost};
 use super::{Cost, Sick, Words, cost, lines, names, reader_invalidation, report};
-use crate::view::{View, same_work};
+use crate::view::View;
 use crate::words::figure;
-use plan::{BoundArm, CACHE_LINE_BYTES, Placed, Program};
+use plan::{BoundArm, Placed, Program};
 use record::Diagnosis;
 use std::collections::BTreeSet;
 
@@ -30,16 +31,6 @@ fn writers_cost(view: &View, arm: &BoundArm, program: &Program, line: &[&Placed]
     cost::worst(roles.iter().map(|role| line_cost(view, arm, line, role)))
 }
 
-/// What a role pays for the line as against variants in which the same work finds these elements on lines of their own;
-/// as against `unshared` where there is no such variant.
-pub(super) fn line_cost(view: &View, arm: &BoundArm, line: &[&Placed], role: &str) -> Option<Cost> {
-    let cures = |(other, program): &(&BoundArm, &Program)| {
-        other.arm.name != arm.arm.name && same_work(other, arm) && lines::apart(program, line, CACHE_LINE_BYTES)
-    };
-    let cured: Vec<_> = view.variants().filter(cures).collect();
-    cost::against_cured_or_unshared(view, arm, role, &cured)
-}
-
 fn words(sick: &Sick) -> Words {
     let Sick { arm, cost, .. } = sick;
     Words {
@@ -53,18 +44,6 @@ fn words(sick: &Sick) -> Words {
             figure(cost.ratio.median),
             cost.against
         ),
-        cure: own_lines(sick),
+        cure: own_lines::cure(sick),
     }
-}
-
-/// The cure that false sharing and reader invalidation have in common.
-pub(super) fn own_lines(sick: &Sick) -> String {
-    let shown = match &sick.cost.gain {
-        Some(gain) => format!("; `{}` does", gain.arm),
-        None => String::new(),
-    };
-    format!(
-        "Give each worker's data lines of its own{shown}: `placement = {{ pad = 64 }}` or `\"by-writer\"` here, \
-         `alignas(64)` in C and C++, `#[repr(align(64))]` in Rust."
-    )
 }

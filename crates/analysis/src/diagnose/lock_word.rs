@@ -8,7 +8,7 @@ use super::locks::{self, Finding, Site, measured};
 use crate::view::{View, same_work};
 use crate::words::{figure, list};
 use plan::{BoundArm, CACHE_LINE_BYTES, Placed, Program};
-use record::{ArmSummary, Diagnosis};
+use record::{ArmSummary, Diagnosis, Evidence};
 use std::collections::BTreeSet;
 
 /// Elements whose place is given one by one; a sentence's worth.
@@ -58,7 +58,7 @@ fn told<'a>(site: &Site<'a>, elements: &[&Placed], cost: Cost) -> Finding<'a> {
     let names = element_names(site.program, elements);
     let layout = |what: &str, offset: u64| {
         let line = offset / CACHE_LINE_BYTES;
-        super::evidence::evidence(format!("offset of `{what}` (line {line})"), Some(offset as f64), "bytes", "layout")
+        Evidence::new(format!("offset of `{what}` (line {line})"), Some(offset as f64), "bytes", "layout")
     };
     let mut evidence = vec![
         measured(format!("`{role}` in `{name}` over `{against}`"), ratio.median, "times"),

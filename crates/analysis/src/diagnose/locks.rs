@@ -157,18 +157,18 @@ pub(super) fn shown(gain: Option<&Gain>) -> String {
 
 /// Evidence that was measured.
 pub(super) fn measured(name: String, value: f64, unit: &str) -> Evidence {
-    super::evidence::evidence(name, Some(value), unit, "measured")
+    Evidence::new(name, Some(value), unit, "measured")
 }
 
 /// Evidence that was computed from measured waits and sampled holds, on assumptions: never called measured.
 pub(super) fn estimated(name: String, value: f64, unit: &str) -> Evidence {
-    super::evidence::evidence(name, Some(value), unit, "modelled, from measured waits and sampled holds")
+    Evidence::new(name, Some(value), unit, "modelled, from measured waits and sampled holds")
 }
 
 /// Evidence from a measured figure that may be missing.
 pub(super) fn figure(name: String, value: Option<f64>, unit: &str, missing: &str) -> Evidence {
     match value {
         Some(value) => measured(name, value, unit),
-        None => super::evidence::evidence(name, None, unit, &format!("missing: {missing}")),
+        None => Evidence::new(name, None, unit, &format!("missing: {missing}")),
     }
 }

@@ -21,6 +21,7 @@ mod locks;
 mod long_hold;
 mod none;
 mod oversubscribed;
+mod own_lines;
 mod owner_died;
 mod queue;
 mod reader_invalidation;

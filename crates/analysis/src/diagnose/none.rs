@@ -109,7 +109,7 @@ fn looked_at_in_figures(view: &View) -> Vec<Evidence> {
             ),
             (format!("elements of `{name}` that one worker writes and another uses"), shared, "elements"),
         ];
-        all.extend(looked.map(|(name, n, unit)| evidence::evidence(name, Some(n as f64), unit, "layout")));
+        all.extend(looked.map(|(name, n, unit)| Evidence::new(name, Some(n as f64), unit, "layout")));
     }
     all
 }

@@ -5,7 +5,7 @@ use super::locks::{self, Finding, Site, figure, measured};
 use crate::view::{View, same_work};
 use crate::words;
 use plan::{BoundArm, Program};
-use record::{ArmSummary, Diagnosis};
+use record::{ArmSummary, Diagnosis, Evidence};
 use std::collections::BTreeSet;
 
 pub(super) fn find(view: &View, arms: &[ArmSummary]) -> Option<(f64, Diagnosis)> {
@@ -53,8 +53,8 @@ fn finding<'a>(view: &View<'a>, sites: &[Site<'a>], site: &Site<'a>) -> Option<F
         fields: Vec::new(),
         roles: roles.iter().map(|role| (*role).to_owned()).collect(),
         evidence: vec![
-            super::evidence::evidence(format!("workers of `{name}`"), Some(workers as f64), "", "layout"),
-            super::evidence::evidence(format!("CPUs of `{name}`"), Some(cpus.len() as f64), "", "layout"),
+            Evidence::new(format!("workers of `{name}`"), Some(workers as f64), "", "layout"),
+            Evidence::new(format!("CPUs of `{name}`"), Some(cpus.len() as f64), "", "layout"),
             measured(format!("workers' time spent waiting for `{lock}` in `{name}`"), waited * 100.0, "%"),
             figure(
                 format!("wait for `{lock}` in `{name}`, p99"),

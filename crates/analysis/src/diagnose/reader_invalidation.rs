@@ -1,6 +1,7 @@
 //! Reader invalidation: a role that only reads a line loses it to a neighbour's writes to other data there.
 
-use super::{Cost, Sick, Words, cost, false_sharing, lines, names, report};
+use super::own_lines::{self, line_cost};
+use super::{Cost, Sick, Words, cost, lines, names, report};
 use crate::view::View;
 use crate::words::{figure, list};
 use plan::{BoundArm, Placed, Program};
@@ -22,7 +23,7 @@ pub(super) fn find(view: &View) -> Option<(f64, Diagnosis)> {
 pub(super) fn readers_cost(view: &View, arm: &BoundArm, program: &Program, line: &[&Placed]) -> Option<Cost> {
     let writing = lines::writing_roles(program, line);
     let readers = lines::roles(program, line).into_iter().filter(|role| !writing.contains(role));
-    cost::worst(readers.map(|role| false_sharing::line_cost(view, arm, line, &role)))
+    cost::worst(readers.map(|role| line_cost(view, arm, line, &role)))
 }
 
 fn words(sick: &Sick) -> Words {
@@ -41,6 +42,6 @@ fn words(sick: &Sick) -> Words {
             figure(cost.ratio.median),
             cost.against
         ),
-        cure: false_sharing::own_lines(sick),
+        cure: own_lines::cure(sick),
     }
 }

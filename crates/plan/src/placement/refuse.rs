@@ -1,6 +1,5 @@
 //! What no layout may do: overlap, split an atomic access, reach too far.
 
-use super::rules::Laid;
 use super::{Item, MAX_LAYOUT_BYTES, PlacementError, Subject};
 use std::collections::BTreeMap;
 
@@ -76,9 +75,9 @@ pub(super) fn misaligning_shift(items: &[&Item], shift: u64, names: &Names<'_>) 
     Err(PlacementError::ShiftMisaligns { item: names.subject(item), shift, align: item.align, nearest })
 }
 
-pub(super) fn too_large(items: &[&Item], laid: &Laid, shift: u64, names: &Names<'_>) -> Result<(), PlacementError> {
-    let end = laid.bytes.saturating_add(shift);
-    let last = items.iter().zip(&laid.offsets).max_by_key(|(_, offset)| **offset);
+/// `end` is where the layout does, shifted.
+pub(super) fn too_large(items: &[&Item], offsets: &[u64], end: u64, names: &Names<'_>) -> Result<(), PlacementError> {
+    let last = items.iter().zip(offsets).max_by_key(|(_, offset)| **offset);
     match last {
         Some((item, _)) if end > MAX_LAYOUT_BYTES => Err(PlacementError::TooLarge { item: names.subject(item), end }),
         _ => Ok(()),

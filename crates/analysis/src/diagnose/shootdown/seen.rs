@@ -2,7 +2,7 @@
 
 use super::{LEAST_OF_INTERRUPTS, Measure, Sick};
 use crate::counters::{measured, why_not};
-use crate::diagnose::evidence::{evidence, resolution};
+use crate::diagnose::evidence::resolution;
 use crate::stats::median_of;
 use crate::view::View;
 use plan::BoundArm;
@@ -52,7 +52,12 @@ impl Seen {
             all.extend([arm, against].map(|arm| figure(view, arm, role, measure)));
         }
         all.extend([arm, against].map(|arm| interrupts(view, arm, role)));
-        all.push(evidence(format!("calls that gave memory back in `{arm}`"), Some(self.calls as f64), "", "measured"));
+        all.push(Evidence::new(
+            format!("calls that gave memory back in `{arm}`"),
+            Some(self.calls as f64),
+            "",
+            "measured",
+        ));
         all.push(optional(
             format!("interrupts of the CPU of `{role}` a call"),
             self.interrupts_per_call,
@@ -76,13 +81,13 @@ pub(super) fn fewer_interrupts(view: &View, sick: &BoundArm, other: &BoundArm, r
 }
 
 fn times(name: String, ratio: f64) -> Evidence {
-    evidence(name, Some(ratio), "times", "measured")
+    Evidence::new(name, Some(ratio), "times", "measured")
 }
 
 fn optional(name: String, value: Option<f64>, unit: &str, missing: &str) -> Evidence {
     match value {
-        Some(_) => evidence(name, value, unit, "measured"),
-        None => evidence(name, None, unit, &format!("missing: {missing}")),
+        Some(_) => Evidence::new(name, value, unit, "measured"),
+        None => Evidence::new(name, None, unit, &format!("missing: {missing}")),
     }
 }
 
