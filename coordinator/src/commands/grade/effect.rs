@@ -61,6 +61,7 @@ pub(super) fn measure(
         return Ok(Measured::cannot(GateState::Undecided, "there is a reference", why));
     };
     let mut plan = task.plan(&[&task.starter, &task.yours, reference]);
+    plan.title.clone_from(&task.exercise.title);
     if let Some(blocks) = options.repetitions {
         plan.measure.repetitions = Repetitions::Fixed(blocks);
     }

@@ -99,9 +99,7 @@ impl Lab<'_> {
             hold: None,
         };
         match campaign.whole(Some(phase), self.quiet, &mut Logs::default()) {
-            Ok(measured) => {
-                Ok(Said::Took(Took { passes: passes(&measured, blocks), holds: holds(&measured) }))
-            }
+            Ok(measured) => Ok(Said::Took(Took { passes: passes(&measured, blocks), holds: holds(&measured) })),
             Err(CommandError::Failed(why)) => Ok(Said::Failed(why)),
             Err(error) => Err(error),
         }
