@@ -65,7 +65,7 @@ pub(crate) fn answers(watches: u32, time: Duration) -> Result<AnswerReport, Atta
 
 /// What it told of lines that somebody writes. Of a lock's line the words are the C library's.
 fn lines(told: &Attach) -> Vec<Line> {
-    let line = |line: &record::TouchedLine| {
+    let line = |line: &record::TouchedLine| -> Line {
         let is_told = |word: &&record::TouchedWord| line.verdict != LineVerdict::LockWord || word.offset == line.offset;
         let words = line.words.iter().filter(|word| !word.writers.is_empty()).filter(is_told);
         (line.offset, line.verdict, words.map(|word| (word.offset, word.writers.clone())).collect())
@@ -78,7 +78,7 @@ fn lines(told: &Attach) -> Vec<Line> {
 /// What there is to be told of a kind (`c/target.c`).
 fn expected(kind: Kind, [a, b]: [u32; 2]) -> Vec<Line> {
     let both = vec![a.min(b), a.max(b)];
-    let line = |offset: u64, verdict, words: &[(u64, &[u32])]| {
+    let line = |offset: u64, verdict, words: &[(u64, &[u32])]| -> Line {
         (offset, verdict, words.iter().map(|(word, pids)| (*word, pids.to_vec())).collect())
     };
     let falsely = |offset: u64| line(offset, LineVerdict::FalseSharing, &[(offset, &[a]), (offset + 8, &[b])]);

@@ -45,14 +45,16 @@ pub(crate) fn attach(options: &AttachOptions, colour: ColourChoice) -> Result<En
     let fields = fields.transpose()?;
     let penalties = Penalties::read(options.measured.as_deref())?;
     let quiet = options.quiet;
-    if !quiet {
-        say(&opening(&found, options.time));
-    }
+    let tell = |text: &str| {
+        if !quiet {
+            say(text);
+        }
+    };
+    tell(&opening(&found, options.time));
     if options.uprobes {
         say(&price(&root));
     }
     let parser = SymbolParser::this_program().looking_in(options.debug_dir.clone());
-    let tell = |text: &str| (!quiet).then(|| say(text)).unwrap_or_default();
     let signals = Signals::block().map_err(|errno| CommandError::Failed(format!("signalfd failed: {errno}")))?;
     let watched = early::watching(&signals, &|| tell(ENDING), |asked| {
         let watch = WatchOptions {

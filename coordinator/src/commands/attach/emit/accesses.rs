@@ -10,6 +10,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// those who contend take turns as they would not without it.
 pub(super) const TRAPS_TELL: f64 = 3.0;
 
+/// Medians of rates that were read at the same times belong together to within this part of the smaller.
+const SAME: f64 = 0.2;
+
 /// What one user does to one word in one way.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Access {
@@ -121,11 +124,14 @@ impl Alone {
         Alone(rates)
     }
 
-    /// A user's part in what all of these do, if each does it once for each time that it writes its own word.
-    fn part(&self, user: User, all: &BTreeSet<User>) -> Option<f64> {
+    /// A user's part in what all of these do, `total` times a second together, where each does it as many times for each time
+    /// that it writes its own word: then the total is so many times what they write alone. Beside it, how many times.
+    fn part(&self, user: User, all: &BTreeSet<User>, total: f64) -> Option<(f64, f64)> {
         let rates: Option<Vec<f64>> = all.iter().map(|one| self.0.get(one).copied()).collect();
         let sum: f64 = rates?.iter().sum();
-        (sum > 0.0).then_some(self.0.get(&user)? / sum)
+        let times = (total / sum).round();
+        let fits = times >= 1.0 && (total / sum - times).abs() <= SAME;
+        Some((self.0.get(&user)? / sum, times)).filter(|_| fits)
     }
 }
 
@@ -152,8 +158,10 @@ impl Share {
         let sum: f64 = writes.clone().filter_map(|at| at.per_second).sum();
         let mine: f64 = writes.filter(|at| user.was_at(at)).filter_map(User::part).sum();
         let trapped = if all.len() == 1 || sum <= 0.0 { 1.0 / all.len() as f64 } else { mine / sum };
-        let fits = |part: &f64| part.max(trapped) < part.min(trapped) * TRAPS_TELL;
-        let counted = alone.part(user, &all).filter(fits);
+        // One that goes twice as fast may look like two that do it twice: there traps have to agree.
+        let fits = |(part, times): &(f64, f64)| *times == 1.0 || part.max(trapped) < part.min(trapped) * TRAPS_TELL;
+        let total = word.pace.as_ref().map_or(0.0, |pace| pace.per_second.median);
+        let counted = alone.part(user, &all, total).filter(fits).map(|(part, _)| part);
         let own: Vec<&Access> = own.iter().filter(|one| one.verb.writes()).collect();
         Some(Share {
             part: counted.unwrap_or(trapped),
