@@ -25,12 +25,7 @@ use std::time::Duration;
 pub(crate) fn attach(options: &AttachOptions, colour: ColourChoice) -> Result<Ending, CommandError> {
     let root = Root::system();
     if options.list {
-        let listing = attach::census(&root);
-        let closed = attach::closed_processes(&root, &listing.closed);
-        print(options.json, &listing, colour, |style| {
-            page::list::render(&listing, options.all, closed.as_ref(), style)
-        })?;
-        return Ok(Ending::Done);
+        return list(&root, options, colour);
     }
     options.emit_scenario.as_deref().map_or(Ok(()), emit::check)?;
     let found = match attach::find(&root, &wanted(options), &options.pid) {
@@ -44,31 +39,8 @@ pub(crate) fn attach(options: &AttachOptions, colour: ColourChoice) -> Result<En
     let fields = options.of.as_ref().zip(options.binary.as_ref()).map(|(name, from)| fields(name, from, options));
     let fields = fields.transpose()?;
     let penalties = Penalties::read(options.measured.as_deref())?;
-    let quiet = options.quiet;
-    let tell = |text: &str| {
-        if !quiet {
-            say(text);
-        }
-    };
-    tell(&opening(&found, options.time));
-    if options.uprobes {
-        say(&price(&root));
-    }
-    let parser = SymbolParser::this_program().looking_in(options.debug_dir.clone());
     let signals = Signals::block().map_err(|errno| CommandError::Failed(format!("signalfd failed: {errno}")))?;
-    let watched = early::watching(&signals, &|| tell(ENDING), |asked| {
-        let watch = WatchOptions {
-            time: options.time,
-            pids: &options.pid,
-            penalty: &|a, b| penalties.between(a, b),
-            parser: Some(&parser),
-            fields: fields.as_ref(),
-            uprobes: options.uprobes,
-            stop: &|| asked.load(Ordering::Relaxed),
-        };
-        attach::watch(&root, found, &watch, &|news| tell(&told(news)))
-    });
-    let mut seen = watched.map_err(|error| CommandError::Failed(format!("a watch cannot begin: {error}")))?;
+    let mut seen = watched(&root, found, options, (fields.as_ref(), &penalties), &signals)?;
     let emitted = emitted(&mut seen, options, &signals);
     drop(signals);
     print(options.json, &seen, colour, |style| page::render(&seen, style))?;
@@ -80,6 +52,47 @@ pub(crate) fn attach(options: &AttachOptions, colour: ColourChoice) -> Result<En
         (false, Some(made)) => emit::ending(made),
         (false, None) => Ending::Done,
     })
+}
+
+/// What is shared on this machine.
+fn list(root: &Root, options: &AttachOptions, colour: ColourChoice) -> Result<Ending, CommandError> {
+    let listing = attach::census(root);
+    let closed = attach::closed_processes(root, &listing.closed);
+    print(options.json, &listing, colour, |style| page::list::render(&listing, options.all, closed.as_ref(), style))?;
+    Ok(Ending::Done)
+}
+
+/// The watch, which a signal ends early.
+fn watched(
+    root: &Root,
+    found: Found,
+    options: &AttachOptions,
+    (fields, penalties): (Option<&Fields>, &Penalties),
+    signals: &Signals,
+) -> Result<Attach, CommandError> {
+    let tell = |text: &str| {
+        if !options.quiet {
+            say(text);
+        }
+    };
+    tell(&opening(&found, options.time));
+    if options.uprobes {
+        say(&price(root));
+    }
+    let parser = SymbolParser::this_program().looking_in(options.debug_dir.clone());
+    let watched = early::watching(signals, &|| tell(ENDING), |asked| {
+        let watch = WatchOptions {
+            time: options.time,
+            pids: &options.pid,
+            penalty: &|a, b| penalties.between(a, b),
+            parser: Some(&parser),
+            fields,
+            uprobes: options.uprobes,
+            stop: &|| asked.load(Ordering::Relaxed),
+        };
+        attach::watch(root, found, &watch, &|news| tell(&told(news)))
+    });
+    watched.map_err(|error| CommandError::Failed(format!("a watch cannot begin: {error}")))
 }
 
 const ENDING: &str = "attach: ends early; another Ctrl-C ends it at once, and shows nothing";
