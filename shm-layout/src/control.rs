@@ -181,7 +181,7 @@ mod tests {
 
     #[test]
     fn counts_that_a_stranger_wrote_are_counted_on_from() {
-        let control = Control::default();
+        let control = <Control>::default();
         control.ready.store(u32::MAX, Ordering::Relaxed);
         control.left.store(u32::MAX, Ordering::Relaxed);
         assert!(!control.arrive_ready(2, 10, 20, 100) && !control.arrive_left(2));
