@@ -2,13 +2,15 @@
 //! turn. `bench/README.md` has the method.
 
 mod alarms;
+mod answers;
 mod judge;
 mod page;
 mod slice;
 mod target;
 
 pub(crate) use alarms::{AlarmReport, alarms};
-pub(crate) use page::{ALARM_MARKS, MARKS};
+pub(crate) use answers::answers;
+pub(crate) use page::{ALARM_MARKS, ANSWER_MARKS, MARKS};
 
 use crate::contest::DuelError;
 use crate::contest::duel;
@@ -33,9 +35,16 @@ pub(crate) enum Kind {
     Packed,
     /// Each takes one mutex of the C library's, counts, gives it back, and does something else for three times as long.
     Convoy,
+    /// Both count on one word. For answers alone, as is the next.
+    #[value(skip)]
+    Shared,
+    /// Each counts on a word of its own in each of two lines of a gibibyte.
+    #[value(skip)]
+    Huge,
 }
 
 impl Kind {
+    /// Those of which it is measured what a watch costs.
     pub(crate) const ALL: [Kind; 3] = [Kind::Padded, Kind::Packed, Kind::Convoy];
 
     /// As the target and the tables spell it.
@@ -44,6 +53,8 @@ impl Kind {
             Kind::Padded => "padded",
             Kind::Packed => "packed",
             Kind::Convoy => "convoy",
+            Kind::Shared => "shared",
+            Kind::Huge => "huge",
         }
     }
 }

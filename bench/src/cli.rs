@@ -47,7 +47,7 @@ pub(crate) enum Command {
     /// What `coordinator attach` costs those that it watches: pairs of C programs watched and left alone in turn. Needs
     /// root. Exit status: 0 padded targets lose less than one part in twenty, 1 they lose more, or something failed, 3
     /// noise hid it, 4 this host has fewer than two CPUs. With --alarms: 0 there was none, 1 there was one, or something
-    /// failed.
+    /// failed. With --answers: 0 each was right and in time, 1 one was not, or something failed.
     Attach(AttachArguments),
     /// How fast the model is, and whether its memory grows with what is simulated, against its bars. Exit status: 0 all
     /// kept, 1 one missed, or something failed.
@@ -80,9 +80,9 @@ pub(crate) struct AttachArguments {
     /// Only these targets.
     #[arg(long, value_delimiter = ',')]
     pub(crate) only: Vec<crate::attach::Kind>,
-    /// How long a watch takes, and a slice without one.
-    #[arg(long = "for", value_name = "SECONDS", default_value_t = 2.0, value_parser = watching_seconds)]
-    pub(crate) seconds: f64,
+    /// How long a watch takes, and a slice without one: 2, and with --answers 4, as the command's own.
+    #[arg(long = "for", value_name = "SECONDS", value_parser = watching_seconds)]
+    pub(crate) seconds: Option<f64>,
     /// Quads of each comparison: two watches and two times left alone, and four times left alone beside them. Fewer than
     /// six have no interval.
     #[arg(long, default_value_t = 12, value_parser = clap::value_parser!(u32).range(1..=1_000))]
@@ -94,6 +94,10 @@ pub(crate) struct AttachArguments {
     #[arg(long, value_name = "WATCHES", value_parser = clap::value_parser!(u32).range(1..=10_000),
           conflicts_with_all = ["only", "quads", "seed"])]
     pub(crate) alarms: Option<u32>,
+    /// Watch each kind of pair so often instead, and hold what is told, and when, against what there is to tell.
+    #[arg(long, value_name = "WATCHES", value_parser = clap::value_parser!(u32).range(1..=1_000),
+          conflicts_with_all = ["only", "quads", "seed", "alarms"])]
+    pub(crate) answers: Option<u32>,
     /// Put the table between the marks of this file.
     #[arg(long, value_name = "FILE")]
     pub(crate) write: Option<PathBuf>,

@@ -134,7 +134,13 @@ fn watch(told: &AttachArguments) -> ExitCode {
 }
 
 fn watched(told: &AttachArguments) -> Result<(String, u8), attach::AttachError> {
-    let time = Duration::from_secs_f64(told.seconds);
+    let seconds = told.seconds.unwrap_or(if told.answers.is_some() { 4.0 } else { 2.0 });
+    let time = Duration::from_secs_f64(seconds);
+    if let Some(watches) = told.answers {
+        let report = attach::answers(watches, time)?;
+        told.write.iter().try_for_each(|file| attach::ANSWER_MARKS.replace(file, &report.markdown()))?;
+        return Ok((if told.json { report.json() } else { report.markdown() }, report.exit_status()));
+    }
     if let Some(watches) = told.alarms {
         let report = attach::alarms(watches, time)?;
         told.write.iter().try_for_each(|file| attach::ALARM_MARKS.replace(file, &report.markdown()))?;

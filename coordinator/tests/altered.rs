@@ -44,6 +44,9 @@ const STATUS_BYTES: usize = 32;
 /// Behind two slots and the nodes of one lock.
 const AREA: u64 = 4096;
 
+/// What is written, and at which offset.
+type Change = (u64, Vec<u8>);
+
 /// Where a process has the segment; `None` where it has ended.
 fn mapped(pid: i32) -> Option<(u64, u64)> {
     let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).ok()?;
@@ -74,7 +77,7 @@ fn ended(mut child: Child, what: &str) -> Output {
 }
 
 /// Alters a segment whose workers stand at the gate before the warm-up, and lets them go.
-fn altered_at_the_gate(kind: &str, what: &str, changes: &[(u64, Vec<u8>)]) -> Option<Output> {
+fn altered_at_the_gate(kind: &str, what: &str, changes: &[Change]) -> Option<Output> {
     let bench = Bench::new(&SCENARIO.replace("KIND", kind));
     let mut command = bench.run();
     command.args(["--hold", "--quiet"]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
@@ -119,7 +122,7 @@ fn what_nobody_reads_again_changes_nothing() {
 fn words_that_steer_a_run_end_it_within_its_deadlines() {
     let _alone = common::alone();
     let ticks = |open: u64, close: u64| [open.to_le_bytes(), close.to_le_bytes()].concat();
-    let mut cases: Vec<(&str, Vec<(u64, Vec<u8>)>)> = vec![
+    let mut cases: Vec<(&str, Vec<Change>)> = vec![
         ("phase, to none,", vec![(PHASE, word(77))]),
         ("phase, to the end,", vec![(PHASE, word(2))]),
         ("gate", vec![(CLOSED_FROM, word(u32::MAX))]),
