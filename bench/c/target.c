@@ -1,16 +1,18 @@
 /* A program that the lab did not write, for `bench -- attach` to watch: it counts in a segment until it is told to end
  * (SIGTERM), and then prints how often it went round.
  *
- *   target FILE padded|packed|convoy NUMBER CPU
+ *   target FILE padded|packed|convoy|shared|huge NUMBER CPU
  *
- * maps FILE, 4096 bytes, behind a decoy whose size depends on its NUMBER, 0 or 1, and says `ready`. The bytes:
+ * maps FILE, 4096 bytes or of huge 1 GiB, behind a decoy whose size depends on its NUMBER, 0 or 1, and says `ready`. The bytes:
  *
  * | offset | padded, packed | convoy |
  * |---|---|---|
  * | 0 | what process 0 counts | the mutex |
  * | 8 | packed: what process 1 counts | |
  * | 128 | padded: what process 1 counts | what the mutex guards |
- * | 1024 + 128 NUMBER | | what that process counts */
+ * | 1024 + 128 NUMBER | | what that process counts |
+ *
+ * With `shared` both count on the word at 0, with `huge` each on the word NUMBER of the lines at 256 and 768 MiB. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
@@ -24,7 +26,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-enum { BYTES = 4096, PAIR = 128, OWN = 1024, HOLD = 500, THINK = 1500 };
+enum { HUGE = 1 << 30, IN_HUGE = 256 << 20, BYTES = 4096, PAIR = 128, OWN = 1024, HOLD = 500, THINK = 1500 };
 
 static volatile sig_atomic_t stop;
 
@@ -52,6 +54,24 @@ __attribute__((noinline)) static uint64_t count(volatile uint64_t *word)
     uint64_t passes = 0;
     for (; !stop; passes++)
         *word += 1;
+    return passes;
+}
+
+__attribute__((noinline)) static uint64_t count_together(uint64_t *word)
+{
+    uint64_t passes = 0;
+    for (; !stop; passes++)
+        __atomic_fetch_add(word, 1, __ATOMIC_RELAXED);
+    return passes;
+}
+
+__attribute__((noinline)) static uint64_t count_twice(volatile uint64_t *word, volatile uint64_t *other)
+{
+    uint64_t passes = 0;
+    for (; !stop; passes++) {
+        *word += 1;
+        *other += 1;
+    }
     return passes;
 }
 
@@ -93,7 +113,8 @@ int main(int argc, char **argv)
     if (mmap(NULL, (number + 1) * 16 * BYTES, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED)
         fail("mmap");
     int file = open(argv[1], O_RDWR);
-    char *segment = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    int huge = !strcmp(argv[2], "huge"), shared = !strcmp(argv[2], "shared");
+    char *segment = mmap(NULL, huge ? HUGE : BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     if (file < 0 || segment == MAP_FAILED)
         fail(argv[1]);
     int convoys = !strcmp(argv[2], "convoy"), padded = !strcmp(argv[2], "padded");
@@ -106,6 +127,10 @@ int main(int argc, char **argv)
     if (convoys)
         passes = convoy((pthread_mutex_t *)segment, (uint64_t *)(segment + PAIR),
                         (uint64_t *)(segment + OWN + number * PAIR));
+    else if (shared)
+        passes = count_together((uint64_t *)segment);
+    else if (huge)
+        passes = count_twice((uint64_t *)(segment + IN_HUGE) + number, (uint64_t *)(segment + 3L * IN_HUGE) + number);
     else
         passes = count((uint64_t *)(segment + number * (padded ? PAIR : 8)));
     printf("%llu\n", (unsigned long long)passes);

@@ -5,6 +5,7 @@
 mod page;
 mod twist;
 
+use crate::coordinator::{Coordinator, NotBuilt};
 use analysis::{Kept, Who};
 use record::{AdviseRun, Interval, Run};
 use serde::Serialize;
@@ -18,8 +19,8 @@ pub(crate) use page::MARKS;
 /// Why there is no result.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AdviceError {
-    #[error("{0} is not there: build it first, `cargo build --release`")]
-    NoCoordinator(PathBuf),
+    #[error(transparent)]
+    NotBuilt(#[from] NotBuilt),
     #[error("{}: no case (*.toml with a variant `before` and one `after`) there", .0.display())]
     NoCase(PathBuf),
     #[error("{what} ended with {status}: {said}")]
@@ -106,10 +107,7 @@ pub(crate) enum Outcome {
 /// # Errors
 /// [`AdviceError`] where there is nothing to ask about, or a command failed.
 pub(crate) fn measure(request: &Request<'_>) -> Result<Report, AdviceError> {
-    let coordinator = std::env::current_exe()?.with_file_name("coordinator");
-    if !coordinator.exists() {
-        return Err(AdviceError::NoCoordinator(coordinator));
-    }
+    let coordinator = Coordinator::find()?;
     let (mut rows, mut cpu_model) = (Vec::new(), String::new());
     for path in cases(request)? {
         let text = std::fs::read_to_string(&path).map_err(|error| AdviceError::File { file: path.clone(), error })?;
@@ -165,7 +163,7 @@ fn pairs(text: &str) -> Vec<(String, Vec<String>)> {
 
 /// A variant and those that may be put in its place.
 struct Asked<'a> {
-    coordinator: &'a Path,
+    coordinator: &'a Coordinator,
     request: &'a Request<'a>,
     before: &'a str,
     rivals: &'a [String],
@@ -180,7 +178,7 @@ impl Asked<'_> {
         std::fs::write(&file, text)?;
         let advise: AdviseRun = self.json(
             &case,
-            Command::new(self.coordinator).arg("advise").arg(&file).args([
+            self.coordinator.command("advise").arg(&file).args([
                 "--only",
                 self.before,
                 "--budget",
@@ -198,13 +196,8 @@ impl Asked<'_> {
             options.push(variant(&layout.name));
         }
         std::fs::write(&file, twist::without_claims(&all))?;
-        let mut command = Command::new(self.coordinator);
-        command.arg("run").arg(&file).args([
-            "--json",
-            "--quiet",
-            "--repetitions",
-            &self.request.repetitions.to_string(),
-        ]);
+        let mut command = self.coordinator.command("run");
+        command.arg(&file).args(["--json", "--quiet", "--repetitions", &self.request.repetitions.to_string()]);
         command.arg("--out").arg(folder.path());
         options.iter().for_each(|name| _ = command.args(["--only", name]));
         let run: Run = self.json(&case, &mut command)?;

@@ -2,18 +2,23 @@
 //! turn. `bench/README.md` has the method.
 
 mod alarms;
+mod answers;
 mod judge;
 mod page;
 mod slice;
 mod target;
 
 pub(crate) use alarms::{AlarmReport, alarms};
-pub(crate) use page::{ALARM_MARKS, MARKS};
+pub(crate) use answers::answers;
+pub(crate) use page::{ALARM_MARKS, ANSWER_MARKS, MARKS};
 
-use crate::duel::{self, DuelError};
+use crate::contest::DuelError;
+use crate::contest::duel;
 use crate::schedule::{self, Comparison, Quad};
-use crate::statistics::{Interval, Verdict};
+use crate::table;
+use crate::verdict::{self, Verdict};
 use judge::row;
+use record::Interval;
 use serde::Serialize;
 use slice::Slice;
 use std::io;
@@ -30,9 +35,16 @@ pub(crate) enum Kind {
     Packed,
     /// Each takes one mutex of the C library's, counts, gives it back, and does something else for three times as long.
     Convoy,
+    /// Both count on one word. For answers alone, as is the next.
+    #[value(skip)]
+    Shared,
+    /// Each counts on a word of its own in each of two lines of a gibibyte.
+    #[value(skip)]
+    Huge,
 }
 
 impl Kind {
+    /// Those of which it is measured what a watch costs.
     pub(crate) const ALL: [Kind; 3] = [Kind::Padded, Kind::Packed, Kind::Convoy];
 
     /// As the target and the tables spell it.
@@ -41,6 +53,8 @@ impl Kind {
             Kind::Padded => "padded",
             Kind::Packed => "packed",
             Kind::Convoy => "convoy",
+            Kind::Shared => "shared",
+            Kind::Huge => "huge",
         }
     }
 }
@@ -202,13 +216,21 @@ fn of_kind(kind: Kind, cpus: [usize; 2], request: &Request<'_>) -> Result<Measur
 }
 
 impl Report {
+    /// For the table of everything: what the whole watch costs each kind of target.
+    pub(crate) fn rows(&self) -> Vec<table::Row> {
+        let row = |kind: &Measured| {
+            let whole = kind.steps.iter().find(|row| row.step == Step::Watch).and_then(|row| row.ratio);
+            let what = format!("a pass of {} targets, watched for {} s", kind.kind.name(), self.watch_s);
+            let seen = table::Row::ratio(what, "left alone", whole, kind.control);
+            let seen = seen.noting(format!("{} of {} watches saw both", kind.saw_both, kind.watches));
+            let bar = table::Bar::AtMost(self.bar);
+            if kind.judged { table::Row { bar: Some(bar), state: kind.verdict.into(), ..seen } } else { seen }
+        };
+        self.kinds.iter().map(row).collect()
+    }
+
     /// 0 where the padded targets are within the bar, or were not asked for; 1 where they are over it, else 3.
     pub(crate) fn exit_status(&self) -> u8 {
-        let verdicts = || self.kinds.iter().filter(|kind| kind.judged).map(|kind| kind.verdict);
-        match () {
-            () if verdicts().any(|verdict| verdict == Verdict::Over) => 1,
-            () if verdicts().any(|verdict| verdict == Verdict::Unresolved) => 3,
-            () => 0,
-        }
+        verdict::exit_status(self.kinds.iter().filter(|kind| kind.judged).map(|kind| kind.verdict))
     }
 }

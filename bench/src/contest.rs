@@ -1,5 +1,23 @@
-//! What is compared with what, in which setting, by which bar.
+//! Contests of two pinned processes in slices: what is compared with what, in which setting, by which bar; and the arrow
+//! from there to a report.
 
+mod arena;
+mod c_locks;
+mod collect;
+pub(crate) mod duel;
+mod evictions;
+mod locks;
+mod report;
+mod run_queue;
+mod runner;
+mod statistics;
+mod steps;
+
+pub(crate) use duel::{DuelError, Subject};
+pub(crate) use report::Report;
+pub(crate) use steps::STEPS;
+
+use duel::Duel;
 use std::time::Duration;
 
 /// What is compared with what.
@@ -101,6 +119,62 @@ impl Setting {
     pub(crate) fn budget(self) -> Duration {
         Duration::from_secs(if self.shares_lock() { 30 } else { 15 })
     }
+}
+
+/// The settings of `locks`, as its table shows them.
+pub(crate) const LOCK_SETTINGS: [Setting; 4] =
+    [Setting::Free, Setting::FreeReaders, Setting::Contended, Setting::TriesFirst];
+
+/// How long a contest goes on.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Terms {
+    /// Pairs of slices to keep for each row, at least.
+    pub(crate) pairs: u32,
+    /// Time after which a row is left as it stands, in place of its setting's own.
+    pub(crate) budget: Option<Duration>,
+    /// Seed of the slices' order and of the intervals.
+    pub(crate) seed: u64,
+}
+
+/// The steps asked for, in each setting that has them.
+pub(crate) fn steps(only: &[String], padded_only: bool) -> Vec<(Setting, Subject)> {
+    let settings = [Setting::Padded, Setting::Packed].into_iter().filter(|&s| s == Setting::Padded || !padded_only);
+    let asked = |step: &&'static steps::Step| crate::is_asked(only, step.name);
+    let of = |setting| STEPS.iter().filter(asked).map(move |step| (setting, Subject::Step(step)));
+    settings.flat_map(of).collect()
+}
+
+/// The kinds of locks asked for, in each setting asked for that has them.
+pub(crate) fn locks(only: &[String], settings: &[String]) -> Vec<(Setting, Subject)> {
+    let settings = LOCK_SETTINGS.into_iter().filter(|setting| crate::is_asked(settings, setting.name()));
+    let of = |setting| {
+        let kinds = locks::kinds(setting).into_iter().filter(|kind| crate::is_asked(only, kind.name()));
+        kinds.map(move |kind| (setting, Subject::Lock(kind)))
+    };
+    settings.flat_map(of).collect()
+}
+
+/// Fights one contest over each subject.
+///
+/// # Errors
+/// [`DuelError`]: nothing was measured, or what was measured means nothing.
+pub(crate) fn fight(contest: Contest, over: &[(Setting, Subject)], terms: &Terms) -> Result<Report, DuelError> {
+    let cpus = duel::two_cpus()?;
+    let (mut rows, mut counted) = (Vec::new(), 0);
+    for &(setting, subject) in over {
+        eprintln!("{} {}: {}", setting.name(), subject.name(), contest.doing());
+        let duel = Duel { contest, setting, subject, cpus, budget: terms.budget.unwrap_or_else(|| setting.budget()) };
+        let enough = |quads: &[_]| statistics::is_enough(&duel, quads, terms.pairs, terms.seed);
+        let fought = duel::measure(&duel, terms.pairs, terms.seed, enough)?;
+        counted = fought.counted;
+        rows.push(statistics::row(&duel, &fought, terms.pairs, terms.seed));
+    }
+    Ok(Report::new(contest, terms.seed, cpus, counted, rows))
+}
+
+/// Compiles the first of the steps, as a worker does.
+pub(crate) fn compile_a_step() {
+    drop(steps::compile(&STEPS[0]));
 }
 
 /// Who runs a slice.

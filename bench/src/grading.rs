@@ -1,16 +1,17 @@
 //! How often a right answer fails: the reference of each exercise graded again and again, and what came of it.
 
+use crate::coordinator::{Coordinator, NotBuilt};
 use record::{Grade, GradeVerdict, Interval};
 use serde::Serialize;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus};
+use std::process::ExitStatus;
 
 /// Why there is no result.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum GradingError {
-    #[error("{0} is not there: build it first, `cargo build --release`")]
-    NoCoordinator(PathBuf),
+    #[error(transparent)]
+    NotBuilt(#[from] NotBuilt),
     #[error("{}: no exercise (a folder with exercise.toml) there", .0.display())]
     NoExercise(PathBuf),
     #[error("`coordinator grade {}` ended with {status}: {said}", .file.display())]
@@ -76,10 +77,7 @@ pub(crate) struct Request<'a> {
 /// Grades each exercise's file so often, exercise after exercise within each round, so that a bad spell of the machine falls
 /// on all of them.
 pub(crate) fn measure(request: &Request<'_>) -> Result<Report, GradingError> {
-    let coordinator = std::env::current_exe()?.with_file_name("coordinator");
-    if !coordinator.exists() {
-        return Err(GradingError::NoCoordinator(coordinator));
-    }
+    let coordinator = Coordinator::find()?;
     let folders = folders(request)?;
     let name = |folder: &Path| folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let tally = |folder: &PathBuf| Tally { exercise: name(folder), file: request.file.to_owned(), ..Tally::default() };
@@ -110,9 +108,9 @@ fn folders(request: &Request<'_>) -> Result<Vec<PathBuf>, GradingError> {
     if folders.is_empty() { Err(GradingError::NoExercise(request.exercises.to_owned())) } else { Ok(folders) }
 }
 
-fn grade(coordinator: &Path, file: &Path, repetitions: Option<u32>) -> Result<Grade, GradingError> {
-    let mut command = Command::new(coordinator);
-    command.arg("grade").arg(file).args(["--json", "--quiet"]);
+fn grade(coordinator: &Coordinator, file: &Path, repetitions: Option<u32>) -> Result<Grade, GradingError> {
+    let mut command = coordinator.command("grade");
+    command.arg(file).args(["--json", "--quiet"]);
     if let Some(blocks) = repetitions {
         command.args(["--repetitions", &blocks.to_string()]);
     }

@@ -19,17 +19,31 @@ pub(crate) enum MarksError {
 }
 
 impl Marks {
+    /// What stands between the marks.
+    ///
+    /// # Errors
+    /// Where the file cannot be read, or a mark is not there.
+    pub(crate) fn read(&self, file: &Path) -> Result<String, MarksError> {
+        self.parts(file).map(|[_, table, _]| table)
+    }
+
     /// Puts the table in the place of what stands between the marks.
     ///
     /// # Errors
     /// Where the file cannot be read or written, or a mark is not there.
     pub(crate) fn replace(&self, file: &Path, table: &str) -> Result<(), MarksError> {
         let Marks { begin, end } = *self;
+        let [before, _, after] = self.parts(file)?;
         let failed = |error| MarksError::File { file: file.to_owned(), error };
-        let text = std::fs::read_to_string(file).map_err(failed)?;
-        let no = |mark| MarksError::NoMark { file: file.to_owned(), mark };
-        let (before, rest) = text.split_once(begin).ok_or_else(|| no(begin))?;
-        let (_, after) = rest.split_once(end).ok_or_else(|| no(end))?;
         std::fs::write(file, format!("{before}{begin}\n\n{table}\n{end}{after}")).map_err(failed)
+    }
+
+    /// Before, between and behind the marks.
+    fn parts(&self, file: &Path) -> Result<[String; 3], MarksError> {
+        let text = std::fs::read_to_string(file).map_err(|error| MarksError::File { file: file.to_owned(), error })?;
+        let no = |mark| MarksError::NoMark { file: file.to_owned(), mark };
+        let (before, rest) = text.split_once(self.begin).ok_or_else(|| no(self.begin))?;
+        let (between, after) = rest.split_once(self.end).ok_or_else(|| no(self.end))?;
+        Ok([before, between, after].map(str::to_owned))
     }
 }

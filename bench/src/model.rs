@@ -3,10 +3,12 @@
 
 mod page;
 
+use crate::table;
 use ::model::{Limits, Machine, Shape};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 use plan::Program;
+use record::Interval;
 use serde::Serialize;
 use std::process::Command;
 use std::time::Instant;
@@ -126,6 +128,11 @@ impl Spread {
         figures.sort_by(f64::total_cmp);
         Spread { median: figures[figures.len() / 2], least: figures[0], most: figures[figures.len() - 1] }
     }
+
+    /// In another unit. Of six rounds and a few more, lowest and highest hold the median at 95 % at least.
+    fn over(self, unit: f64) -> Interval {
+        Interval { median: self.median / unit, low: self.least / unit, high: self.most / unit }
+    }
 }
 
 /// How fast one case is.
@@ -190,6 +197,30 @@ impl Report {
     pub(crate) fn exit_status(&self) -> u8 {
         let fast = self.speed.iter().all(|row| row.of_bar >= 1.0);
         u8::from(!(fast && self.memory.iter().all(|row| row.growth <= row.bar)))
+    }
+
+    /// For the table of everything: each case's speed, and the worst growth of memory.
+    pub(crate) fn rows(&self) -> Vec<table::Row> {
+        let speed = |row: &Speed| {
+            let (figure, unit, bar) = match row.bar {
+                Bar::PerSecond(bar) => (row.accesses_per_second.over(1e6), "M/s", table::Bar::AtLeast(bar / 1e6)),
+                Bar::Seconds(bar) => (row.seconds.over(1.0), "s", table::Bar::AtMost(bar)),
+            };
+            // Fewer than six rounds have no interval.
+            let figure = (figure.median, (self.rounds >= 6).then_some(figure));
+            let what = format!("{}, {} workers: accesses simulated", row.case, row.workers);
+            table::Row::amount(what, figure, unit, Some(bar))
+                .noting(format!("{:.1} M accesses", row.accesses as f64 / 1e6))
+        };
+        let worst = self.memory.iter().max_by(|a, b| a.growth.total_cmp(&b.growth));
+        let memory = |memory: &Memory| {
+            let growth = Interval { median: memory.growth, low: memory.growth, high: memory.growth };
+            let what = "memory for ten times the accesses over that for one, the worst case";
+            let bar = table::Bar::AtMost(memory.bar);
+            table::Row::amount(what, (memory.growth, Some(growth)), "×", Some(bar))
+                .noting(format!("{}, once each", memory.case))
+        };
+        self.speed.iter().map(speed).chain(worst.map(memory)).collect()
     }
 
     pub(crate) fn json(&self) -> String {

@@ -3,11 +3,12 @@
 
 mod page;
 
+use crate::coordinator::{Coordinator, NotBuilt, RunError};
+use crate::table;
 use record::{ArmState, Interval, Kind, ModelledArm, Run};
 use serde::Serialize;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 pub(crate) use page::MARKS;
 
@@ -25,12 +26,12 @@ const TIED: f64 = 0.005;
 /// Why there is no result.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PredictionsError {
-    #[error("{0} is not there: build it first, `cargo build --release`")]
-    NoCoordinator(PathBuf),
+    #[error(transparent)]
+    NotBuilt(#[from] NotBuilt),
     #[error("{}: no scenario (*.toml) there", .0.display())]
     NoScenario(PathBuf),
-    #[error("`coordinator run {}` ended with {status}: {said}", .scenario.display())]
-    Run { scenario: PathBuf, status: std::process::ExitStatus, said: String },
+    #[error(transparent)]
+    Run(#[from] RunError),
     #[error(transparent)]
     Marks(#[from] crate::marks::MarksError),
     #[error("{}: {error}", .file.display())]
@@ -137,14 +138,11 @@ pub(crate) struct Request<'a> {
 
 /// Runs each scenario and scores it.
 pub(crate) fn measure(request: &Request<'_>) -> Result<Report, PredictionsError> {
-    let coordinator = std::env::current_exe()?.with_file_name("coordinator");
-    if !coordinator.exists() {
-        return Err(PredictionsError::NoCoordinator(coordinator));
-    }
+    let coordinator = Coordinator::find()?;
     let (mut scored, mut cpu_model) = (Vec::new(), String::new());
     for (name, path) in scenarios(request)? {
         eprintln!("{name}: running");
-        let run = run(&coordinator, &path)?;
+        let run = coordinator.run(&path, tempfile::tempdir()?.path(), &["--model"])?;
         cpu_model.clone_from(&run.host.cpu_model);
         scored.push(score(&name, &run));
     }
@@ -168,21 +166,6 @@ fn scenarios(request: &Request<'_>) -> Result<Vec<(String, PathBuf)>, Prediction
         .collect();
     found.sort();
     if found.is_empty() { Err(PredictionsError::NoScenario(folder.to_owned())) } else { Ok(found) }
-}
-
-fn run(coordinator: &Path, scenario: &Path) -> Result<Run, PredictionsError> {
-    let results = tempfile::tempdir()?;
-    let output = Command::new(coordinator)
-        .arg("run")
-        .arg(scenario)
-        .args(["--model", "--json", "--quiet", "--out"])
-        .arg(results.path())
-        .output()?;
-    serde_json::from_slice(&output.stdout).map_err(|_| PredictionsError::Run {
-        scenario: scenario.to_owned(),
-        status: output.status,
-        said: String::from_utf8_lossy(&output.stderr).into_owned(),
-    })
 }
 
 /// A role of an arm, measured and modelled.
@@ -292,6 +275,13 @@ impl Report {
     fn hits(&self, half: Option<Half>, above: f64) -> (usize, usize) {
         let rows = || self.rows(half).filter(|row| row.measured_ratio > above);
         (rows().filter(|row| row.is_hit()).count(), rows().count())
+    }
+
+    /// For the table of everything: how many of all predictions are hits.
+    pub(crate) fn row(&self) -> table::Row {
+        let (hits, rows) = self.hits(None, 0.0);
+        let what = format!("times of {} scenarios' arms, modelled", self.scenarios.len());
+        table::Row::share(what, "as measured", [hits as u64, rows as u64], HITS).noting("within a factor of 2")
     }
 
     /// 0 where enough of all predictions are hits, else 1.

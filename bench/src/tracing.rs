@@ -5,6 +5,8 @@ mod bpftrace;
 mod page;
 mod powers;
 
+use crate::coordinator::{Coordinator, NotBuilt, RunError};
+use crate::rounds;
 use base64::prelude::{BASE64_STANDARD, Engine};
 use bpftrace::Tracer;
 use hdrhistogram::Histogram;
@@ -14,9 +16,10 @@ use powers::Powers;
 use record::Run;
 use serde::Serialize;
 use std::io;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 
+/// Seed of the conditions' order.
+const SEED: u64 = 1;
 /// The scenario, and its arms in the order of the page.
 const SCENARIO: &str = include_str!("../tracing.toml");
 const ARMS: [&str; 3] = ["mutex@rest=0ns", "mutex@rest=10us", "plain"];
@@ -27,6 +30,8 @@ const ARMS: [&str; 3] = ["mutex@rest=0ns", "mutex@rest=10us", "plain"];
 pub(crate) enum Condition {
     /// Nobody but the lab.
     Untraced,
+    /// Nobody again: what a difference of nothing looks like.
+    Again,
     /// bpftrace at `lock_contended` and `lock_acquired`.
     Markers,
     /// bpftrace at the entry of `pthread_mutex_lock` and its return.
@@ -34,11 +39,17 @@ pub(crate) enum Condition {
 }
 
 impl Condition {
-    const ALL: [Condition; 3] = [Condition::Untraced, Condition::Markers, Condition::Uprobe];
+    const ALL: [Condition; 4] = [Condition::Untraced, Condition::Again, Condition::Markers, Condition::Uprobe];
+
+    /// Whether somebody else looks.
+    fn traces(self) -> bool {
+        matches!(self, Condition::Markers | Condition::Uprobe)
+    }
 
     fn name(self) -> &'static str {
         match self {
             Condition::Untraced => "untraced",
+            Condition::Again => "again",
             Condition::Markers => "markers",
             Condition::Uprobe => "uprobe",
         }
@@ -48,8 +59,8 @@ impl Condition {
 /// Why there is no result.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TracingError {
-    #[error("{0} is not there: build it first, `cargo build --release`")]
-    NoCoordinator(PathBuf),
+    #[error(transparent)]
+    NotBuilt(#[from] NotBuilt),
     #[error("this process uses no libc.so.6 (/proc/self/maps): there is no pthread_mutex_lock to attach to")]
     NoLibrary,
     #[error("bpftrace does not start: {0} (Debian has it in the package bpftrace)")]
@@ -58,8 +69,8 @@ pub(crate) enum TracingError {
     TracerEnded(String),
     #[error("bpftrace runs, but has seen no event of {0} within two minutes")]
     NotAttached(&'static str),
-    #[error("`coordinator run` ended with {status}: {said}")]
-    Run { status: std::process::ExitStatus, said: String },
+    #[error(transparent)]
+    Run(#[from] RunError),
     #[error("what the run left cannot be read: {0}")]
     Unreadable(String),
     #[error(transparent)]
@@ -87,15 +98,8 @@ pub(crate) struct Report {
     schema_version: u32,
     benchmark: &'static str,
     kernel: String,
-    rounds: Vec<Round>,
-}
-
-/// Each condition once.
-#[derive(Debug, Serialize)]
-struct Round {
-    round: u32,
-    /// In the order in which they ran.
-    conditions: Vec<Under>,
+    /// By round, each condition once, in the order of `Condition::ALL`.
+    rounds: Vec<Vec<Under>>,
 }
 
 /// One run under one condition.
@@ -106,35 +110,27 @@ struct Under {
     arms: Vec<Seen>,
 }
 
-/// Runs the scenario so many times under each condition, in turns whose order goes round, so that a drift of the
-/// machine weighs on all alike.
+/// Runs the scenario so many times under each condition, in turns.
 pub(crate) fn measure(rounds: u32) -> Result<Report, TracingError> {
     let lab = Lab::find()?;
-    let round = |round: u32| {
-        let order = (0..3).map(|place| Condition::ALL[(place + round as usize) % 3]);
-        let conditions = order.map(|condition| {
-            eprintln!("round {} of {rounds}: {}", round + 1, condition.name());
-            lab.under(condition)
-        });
-        Ok(Round { round, conditions: conditions.collect::<Result<_, TracingError>>()? })
-    };
-    let rounds = (0..rounds).map(round).collect::<Result<_, TracingError>>()?;
-    let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease")?.trim().to_owned();
-    Ok(Report { schema_version: 1, benchmark: "tracing", kernel, rounds })
+    let rounds = rounds::take_turns(&Condition::ALL, rounds, SEED, |condition, round| {
+        eprintln!("round {round} of {rounds}: {}", condition.name());
+        lab.under(condition)
+    })?;
+    let kernel = host::facts(&host::Root::system()).kernel;
+    // 2: rounds are lists of conditions, among them the untraced one again.
+    Ok(Report { schema_version: 2, benchmark: "tracing", kernel, rounds })
 }
 
 /// The program that is traced, and where it works.
 struct Lab {
-    coordinator: PathBuf,
+    coordinator: Coordinator,
     folder: tempfile::TempDir,
 }
 
 impl Lab {
     fn find() -> Result<Lab, TracingError> {
-        let coordinator = std::env::current_exe()?.with_file_name("coordinator");
-        if !coordinator.exists() {
-            return Err(TracingError::NoCoordinator(coordinator));
-        }
+        let coordinator = Coordinator::find()?;
         let folder = tempfile::tempdir()?;
         std::fs::write(folder.path().join("tracing.toml"), SCENARIO)?;
         Ok(Lab { coordinator, folder })
@@ -142,8 +138,10 @@ impl Lab {
 
     fn under(&self, condition: Condition) -> Result<Under, TracingError> {
         let tracer = match condition {
-            Condition::Untraced => None,
-            watched => Some(Tracer::attach(watched, &self.coordinator, || self.run(&["--window", "2ms"]).map(drop))?),
+            condition if !condition.traces() => None,
+            watched => {
+                Some(Tracer::attach(watched, self.coordinator.path(), || self.run(&["--window", "2ms"]).map(drop))?)
+            }
         };
         let (run, waits) = self.run(&[])?;
         let traced = tracer.map(Tracer::detach).transpose()?.unwrap_or_default();
@@ -165,18 +163,7 @@ impl Lab {
     /// One run of the scenario: what it says, and the waits behind it by their tags.
     fn run(&self, more: &[&str]) -> Result<(Run, Vec<(String, Powers)>), TracingError> {
         let results = tempfile::tempdir_in(&self.folder)?;
-        let output = Command::new(&self.coordinator)
-            .arg("run")
-            .arg(self.folder.path().join("tracing.toml"))
-            .args(["--json", "--quiet", "--out"])
-            .arg(results.path())
-            .args(more)
-            .output()?;
-        if !matches!(output.status.code(), Some(0 | 3)) {
-            let said = String::from_utf8_lossy(&output.stderr).into_owned();
-            return Err(TracingError::Run { status: output.status, said });
-        }
-        let run = serde_json::from_slice(&output.stdout).map_err(unreadable)?;
+        let run = self.coordinator.run(&self.folder.path().join("tracing.toml"), results.path(), more)?;
         Ok((run, waits(results.path())?))
     }
 }

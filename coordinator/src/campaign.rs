@@ -1,6 +1,10 @@
 //! The campaign: blocks of repetitions. Each block runs every arm once, in a seeded random order of its own, so that
 //! slow drift of the machine falls on all arms alike.
 
+mod whole;
+
+pub(crate) use whole::command_error;
+
 use crate::hold::{HeldArm, Hold};
 use crate::launch::name_of;
 use crate::machine::Machine;

@@ -105,8 +105,9 @@ pub(crate) enum Command {
         "coordinator attach --segment /ring --for 5s",
         "coordinator attach --pid 4711 --pid 4712",
         "coordinator attach --segment /ring --emit-scenario ring.toml";
-        "It changes nothing in them and leaves nothing behind, however it ends; what watching cost them is printed. \
-         Processes of other users take root. Exit status 4: nothing of what was named may be watched. With \
+        "It changes nothing in them and leaves nothing behind, however it ends; Ctrl-C ends it early and shows what was \
+         seen (exit status 130). What watching cost them is printed. Processes of other users take root. Exit status 4: \
+         nothing of what was named may be watched. With \
          --emit-scenario also: 1 the lab has other rates than the targets; 3 it could not tell. docs/attach.md says \
          what is seen and how."
     })]

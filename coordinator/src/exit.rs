@@ -17,6 +17,8 @@ pub(crate) enum Ending {
     Inconclusive,
     /// 4: no arm can be placed here.
     HostCannot,
+    /// 130: its user ended it early, and has been shown what there was by then.
+    EndedEarly,
 }
 
 /// Why a command could not do its work.
@@ -57,6 +59,7 @@ pub(crate) fn code(outcome: Result<Ending, CommandError>, colour: bool) -> ExitC
         Ok(Ending::BadInput) => 2,
         Ok(Ending::Inconclusive) => 3,
         Ok(Ending::HostCannot) => 4,
+        Ok(Ending::EndedEarly) => 130,
         Err(CommandError::Refused(refusal)) => {
             say(&refusal.render(colour));
             2

@@ -51,6 +51,12 @@ impl Signals {
         matches!(poll(&mut fds, PollTimeout::ZERO), Ok(1))
     }
 
+    /// Lets signals act on the calling thread, which is not the one that blocked them, as they did before.
+    pub(crate) fn act_here(&self) {
+        // It fails for an unknown `how` alone (pthread_sigmask(3)).
+        let _ = self.mask_before.thread_set_mask();
+    }
+
     /// Takes what is pending, so that it does not act a second time, and says whether there was any.
     pub(crate) fn take(&self) -> bool {
         let mut any = false;

@@ -21,10 +21,10 @@ struct Pair {
     _alone: MutexGuard<'static, ()>,
 }
 
-/// Two that count up these words of a segment.
-fn pair(of: &str, words: [u32; 2]) -> Option<Pair> {
+/// Held by a test that watches.
+fn alone() -> Option<MutexGuard<'static, ()>> {
     static ALONE: Mutex<()> = Mutex::new(());
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     if let Err(why) = sharer() {
         skip(&why);
         return None;
@@ -33,6 +33,12 @@ fn pair(of: &str, words: [u32; 2]) -> Option<Pair> {
         skip("instructions are taken apart on x86-64 alone");
         return None;
     }
+    Some(alone)
+}
+
+/// Two that count up these words of a segment.
+fn pair(of: &str, words: [u32; 2]) -> Option<Pair> {
+    let _alone = alone()?;
     let name = format!("{of}-{}", std::process::id());
     let first = Sharer::start("memfd", &name);
     let second = Sharer::start("file", &first.handle);
@@ -150,4 +156,29 @@ fn without_a_run_it_is_written_and_nobody_s_cpu_is_taken() {
     let made = seen.scenario.expect("it was made");
     assert!(made.state == EmittedState::NotRun && known_roles(&made) == 0, "{made:#?}");
     assert!(!stderr(&output).contains("the lab runs it"), "{}", stderr(&output));
+}
+
+#[test]
+fn threads_of_one_process_with_words_of_their_own_are_roles_of_one_process() {
+    let Some(_alone) = alone() else { return };
+    let name = format!("emitted-threads-{}", std::process::id());
+    let mut one = Sharer::start("memfd", &name);
+    one.tell("beside 64");
+    one.order("spin 600000");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("threads.toml");
+    let output = emitted(&format!("memfd:{name}"), &file, &["--no-run", "--json"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    is_sound(&file);
+    assert_eq!(bumps(&file), [("sharer_1".to_owned(), 0), ("sharer_2".to_owned(), 512)]);
+    let seen: Attach = serde_json::from_str(&stdout(&output)).unwrap();
+    let roles = seen.scenario.expect("it was made").roles;
+    let told: Vec<_> = roles.iter().map(|role| (&role.pids[..], role.tids.len(), role.workers)).collect();
+    assert_eq!(told, [(&[one.pid][..], 1, 1), (&[one.pid][..], 1, 1)]);
+    assert!(
+        roles[0].tids == [one.pid] && roles[1].tids != roles[0].tids,
+        "the first thread counts up word 0: {roles:#?}"
+    );
+    let text = std::fs::read_to_string(&file).unwrap();
+    assert!(text.contains("process = \"sharer_1\"") && text.contains(&format!("threads {}:", one.pid)), "{text}");
 }

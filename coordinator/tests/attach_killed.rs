@@ -1,15 +1,21 @@
-//! A watch that is killed (SIGKILL) leaves nothing in the programs that it watched: no breakpoint, no probe, no count that
-//! is other than it would have been.
+//! A watch that is ended before its time. Killed (SIGKILL) it leaves nothing in the programs that it watched: no breakpoint,
+//! no probe, no count that is other than it would have been. Asked to end (Ctrl-C, SIGTERM) it shows what it has seen.
 
 mod common;
 mod foreign;
 
 use common::{A_LONG_TIME, coordinator, is_root, skip, within};
 use foreign::{Sharer, Watching, sharer, watched};
-use record::Attach;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use record::{Attach, LineVerdict};
 use std::fs::{self, File};
+use std::io::{PipeWriter, Read, Write};
+use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
+use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -139,4 +145,100 @@ fn killed_while_it_counts_acquisitions_it_leaves_no_probe() {
     let value = word(&one, 0);
     one.tell("add 1000");
     assert_eq!(word(&one, 0), value + 1000);
+}
+
+fn asked_to_end(watching: &Watching, signal: Signal) {
+    kill(Pid::from_raw(watching.pid() as i32), signal).unwrap();
+}
+
+/// Two programs that count on one line, until this is dropped.
+fn pair(of: &str) -> ([Sharer; 2], String) {
+    let name = format!("{of}-{}", std::process::id());
+    let first = Sharer::start("memfd", &name);
+    let mut both = [Sharer::start("file", &first.handle), first];
+    both[0].tell("word 1");
+    both.iter_mut().for_each(|one| one.order("spin 600000"));
+    (both, format!("memfd:{name}"))
+}
+
+#[test]
+fn asked_to_end_it_shows_what_it_has_seen_until_then() {
+    if !can_watch() {
+        return;
+    }
+    let (_both, segment) = pair("asked");
+    // Where the machine is busy a short watch may be over, or have seen nothing, before it is asked: then a longer one is
+    // taken.
+    let ended_in = |phase: &str, signal: Signal, enough: fn(&Attach) -> bool| {
+        ["4s", "20s", "60s", "300s"].iter().find_map(|time| {
+            let mut watching = killed_watch(&["--segment", &segment, "--for", time]);
+            watching.says(phase);
+            asked_to_end(&watching, signal);
+            watching.says("ends early");
+            let seen = watching.ends_with(130);
+            let note = seen.notes.iter().find(|note| note.id == "ended_early").expect("a note");
+            assert!(seen.ended_early && note.text.starts_with("ended early after"), "{note:?}");
+            enough(&seen).then_some(seen)
+        })
+    };
+    let counted = ended_in("counting, undisturbed", Signal::SIGTERM, |_| true).expect("any is enough");
+    assert!(counted.lines.is_empty() && counted.cost.traps == 0 && counted.processes.len() == 2, "{counted:#?}");
+    assert!(counted.processes.iter().all(|one| one.cpu[0].is_some() && one.cpu[2].is_none()), "{counted:#?}");
+    let shared = |seen: &Attach| seen.lines.iter().any(|line| line.verdict == LineVerdict::FalseSharing);
+    let seen = ended_in("who waits for whom", Signal::SIGINT, shared).expect("false sharing");
+    assert!(seen.cost.traps > 0 && seen.cost.slowdown.is_some(), "{:?}", seen.cost);
+    let part = ended_in("by breakpoints", Signal::SIGINT, |_| true).expect("any is enough");
+    assert!(part.locks.is_empty() && part.processes.iter().all(|one| one.cpu[2].is_none()), "{part:#?}");
+}
+
+/// Fills a pipe, so that whoever writes to it sleeps.
+fn fill(pipe: &PipeWriter) {
+    use nix::fcntl::{FcntlArg, OFlag, fcntl};
+    let mut pipe = pipe.try_clone().unwrap();
+    let set = |flags| fcntl(pipe.as_fd(), FcntlArg::F_SETFL(flags)).unwrap();
+    set(OFlag::O_NONBLOCK);
+    let is_full = |pipe: &mut PipeWriter, bytes: &[u8]| pipe.write(bytes).is_err();
+    while !is_full(&mut pipe, &[b'\n'; 4096]) {}
+    while !is_full(&mut pipe, b"\n") {}
+    fcntl(pipe.as_fd(), FcntlArg::F_SETFL(OFlag::empty())).unwrap();
+}
+
+/// Whether a thread of a process would be ended by SIGINT.
+fn hears_an_interrupt(pid: u32) -> bool {
+    let blocked = |status: String| {
+        let row = status.lines().find_map(|line| line.strip_prefix("SigBlk:")).map(str::trim).map(str::to_owned);
+        row.and_then(|mask| u64::from_str_radix(&mask, 16).ok()).is_none_or(|mask| mask >> 1 & 1 == 1)
+    };
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    tasks.filter_map(|task| fs::read_to_string(task.path().join("status")).ok()).any(|status| !blocked(status))
+}
+
+#[test]
+fn asked_twice_it_ends_at_once() {
+    if !can_watch() {
+        return;
+    }
+    let (_both, segment) = pair("twice");
+    let ((_out, full), (mut said, errors)) = (std::io::pipe().unwrap(), std::io::pipe().unwrap());
+    fill(&full);
+    let mut command = coordinator();
+    command.args(["attach", "--segment", &segment, "--for", "2s"]);
+    let mut child = command.stdout(full).stderr(errors.try_clone().unwrap()).stdin(Stdio::null()).spawn().unwrap();
+    drop(command); // its copies of the pipes
+    let mut text = Vec::new();
+    while !String::from_utf8_lossy(&text).contains("counting, undisturbed") {
+        let mut part = [0; 256];
+        let length = said.read(&mut part).unwrap();
+        text.extend(&part[..length]);
+    }
+    // From here on it sleeps at the next thing that it wants to say or to show, and cannot end by itself.
+    fill(&errors);
+    let pid = child.id();
+    let interrupt = || kill(Pid::from_raw(pid as i32), Signal::SIGINT).unwrap();
+    assert!(!hears_an_interrupt(pid), "the first is heard, and acts no further");
+    interrupt();
+    within(A_LONG_TIME, "the next acts", || hears_an_interrupt(pid).then_some(()));
+    interrupt();
+    let ended = child.wait().unwrap();
+    assert_eq!(ended.signal(), Some(Signal::SIGINT as i32), "{ended}");
 }

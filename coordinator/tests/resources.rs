@@ -18,6 +18,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+/// A run that has not ended so long after what happened hangs: its own bound is 35 s a repetition, and few begin still.
+const HANG: Duration = Duration::from_secs(600);
+
 /// The words of `cures::of` and of whoever else runs out of memory.
 const MEMORY: &str = "`ulimit -v`";
 
@@ -65,7 +68,7 @@ fn end_of(child: Child) -> Output {
 
 /// The same, doing something again and again meanwhile.
 fn end_while(mut child: Child, again: impl Fn()) -> Output {
-    let deadline = Instant::now() + A_LONG_TIME;
+    let deadline = Instant::now() + HANG;
     while child.try_wait().unwrap().is_none() {
         again();
         if Instant::now() > deadline {
@@ -184,22 +187,26 @@ fn a_folder_for_results_that_vanishes_is_made_again_or_named() {
             spoilt_results(room, &bench(3), |at| std::fs::remove_dir_all(at.join("results")).unwrap_or(()), None);
         assert!(matches!(output.status.code(), Some(0 | 3)), "{}", stderr(&output));
         assert_eq!(results.whole.len(), 1);
-        // While they are written: whole or named.
-        let bench = bench(1);
-        let mut child = bench.run().stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-        let removed = within(A_LONG_TIME, "results", || {
-            let folder = std::fs::read_dir(bench.results().join("case")).into_iter().flatten().flatten().next();
-            let removed = folder.is_some_and(|folder| std::fs::remove_dir_all(folder.path()).is_ok());
-            (removed || child.try_wait().unwrap().is_some()).then_some(removed)
+        // While they are written, as soon as they are seen to be: whole or named. The moment is short, so it may be missed.
+        let met = (0..5).any(|_| {
+            let bench = bench(1);
+            let mut child = bench.run().stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+            while child.try_wait().unwrap().is_none() {
+                let folders = std::fs::read_dir(bench.results().join("case")).into_iter().flatten().flatten();
+                folders.for_each(|folder| _ = std::fs::remove_dir_all(folder.path()));
+                std::thread::sleep(Duration::from_micros(200));
+            }
+            let output = end_of(child);
+            let text = stderr(&output);
+            assert!(Results::below(&bench.results()).unwrap().partial.is_empty());
+            match output.status.code() {
+                Some(1) => assert_says(&text, &["(ENOENT)", "something removed it meanwhile"]),
+                Some(0 | 3) => {}
+                _ => panic!("{}: {text}", output.status),
+            }
+            output.status.code() == Some(1)
         });
-        let output = end_of(child);
-        let text = stderr(&output);
-        match output.status.code() {
-            Some(1) => assert_says(&text, &["(ENOENT)", "something removed it meanwhile"]),
-            Some(0 | 3) => println!("too late to be met in writing (removed: {removed})"),
-            _ => panic!("{}: {text}", output.status),
-        }
-        assert!(Results::below(&bench.results()).unwrap().partial.is_empty());
+        println!("removed while they were being written: {met}");
     });
 }
 
@@ -213,7 +220,8 @@ fn a_log_without_room_ends_the_run_and_is_named() {
             .replace(r#"loop = ["bump hits[me]"]"#, r#"loop = ["lock m", "bump hits[me]", "unlock m"]"#);
         let bench = Bench::new(&scenario.replace("repetitions = 3", "repetitions = 10000\nbaselines = []"));
         let folder = tempfile::tempdir().unwrap();
-        room.mount_small(folder.path(), "512k");
+        // Some hundred rows, which few repetitions write.
+        room.mount_small(folder.path(), "16k");
         let mut command = coordinator();
         command.arg("run").arg(bench.scenario()).arg("--lock-log").arg("--out").arg(folder.path());
         let mark = Mark::on(&mut command);
@@ -294,6 +302,8 @@ fn too_little_address_space_is_told_with_the_limit() {
             (Some(0 | 3), _) => {}
             (Some(127), _) if by_loader => {}
             (Some(1), _) => assert!(text.contains(MEMORY) || text.contains("lack of memory"), "{limit} KiB: {text}"),
+            // The C library ends it where it needs memory for itself.
+            (_, Some(6)) if text.contains("Fatal glibc error") => assert_says(&text, &["out of memory"]),
             // Rust ends a program that gets no memory; what to do stands before its own words.
             (_, Some(6)) => assert_says(&text, &[MEMORY, "memory allocation of"]),
             // The kernel could not map the program, or the loader itself.
@@ -328,8 +338,8 @@ fn a_memory_cgroup_that_is_too_small_ends_the_run_and_is_named() {
     });
     let Some(peak) = peak else { return none() };
     in_a_room(|room| {
-        let percents: &[u64] =
-            if faults_asked_for().is_some() { &[90, 80, 70, 60, 50, 40, 30, 20, 10, 5] } else { &[80, 40, 15] };
+        // Near what it needs the kernel reads the program's own pages again and again: that takes minutes, and is no hang.
+        let percents: &[u64] = if faults_asked_for().is_some() { &[80, 60, 50, 40, 30, 20, 10, 5] } else { &[25, 10] };
         for percent in percents {
             let cgroup = Cgroup::new("memory", "small", MEMORY_LIMIT).unwrap();
             cgroup.set(MEMORY_LIMIT, &(peak * percent / 100).to_string()).unwrap();

@@ -2,17 +2,13 @@
 
 mod common;
 
-use common::{Bench, QUICK, alone, is_root, skip, stderr};
+use common::{Bench, NOBODY, QUICK, alone, bench_of, is_root, skip, stderr};
 use record::{CounterReadings, Reading, Run};
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, chown};
-use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
 const PARANOID: &str = "/proc/sys/kernel/perf_event_paranoid";
-/// User and group that own nothing (`nobody`).
-const NOBODY: u32 = 65_534;
 
 /// The machine's paranoid level, put back at the end, be it a panic's.
 struct Level {
@@ -78,23 +74,6 @@ fn assert_noted(readings: &CounterReadings) {
     }
 }
 
-/// A bench of nobody's own: scenario, results and a copy of the program, for its own folder may be closed to others.
-fn nobody_s_bench(scenario: &str) -> (Bench, Command) {
-    let bench = Bench::new(scenario);
-    let scenario = bench.scenario();
-    let folder = scenario.parent().unwrap();
-    let program = folder.join("coordinator");
-    fs::copy(env!("CARGO_BIN_EXE_coordinator"), &program).unwrap();
-    let open_to_all = |path: &Path| fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
-    open_to_all(folder);
-    open_to_all(&program);
-    chown(folder, Some(NOBODY), Some(NOBODY)).unwrap();
-    let mut command = Command::new(program);
-    command.arg("run").arg(&scenario).arg("--out").arg(bench.results()).current_dir(folder);
-    command.uid(NOBODY).gid(NOBODY);
-    (bench, command)
-}
-
 /// Memory that two processes map, and one gives back.
 const PUNCHED: &str = r#"
 title = "Punched"
@@ -123,7 +102,7 @@ fn without_leave_a_run_with_memory_steps_completes_and_says_what_its_log_lacks()
     let _alone = alone();
     let Some(level) = Level::taken() else { return skip("perf_event_paranoid cannot be set here") };
     level.set(2);
-    let (bench, mut command) = nobody_s_bench(PUNCHED);
+    let (bench, mut command) = bench_of(NOBODY, PUNCHED);
     command.arg("--stacks");
     let run = run_of(command, &bench);
     for observation in &run.observations {
@@ -151,7 +130,7 @@ fn at_every_paranoid_level_the_run_completes_and_says_what_it_may_not_count() {
     let Some(level) = Level::taken() else { return skip("perf_event_paranoid cannot be set here") };
     for paranoid in [2, 3, 4] {
         level.set(paranoid);
-        let (bench, command) = nobody_s_bench(QUICK);
+        let (bench, command) = bench_of(NOBODY, QUICK);
         let run = run_of(command, &bench);
         for observation in &run.observations {
             let readings = &observation.counters;

@@ -19,27 +19,28 @@
 //! nothing: it sleeps on pidfds.
 
 use crate::SharedMemory;
+use crate::atom::Atom;
 use crossbeam_utils::CachePadded;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// The control block of one repetition. Zeroed memory is its initial state.
 #[repr(C)]
 #[derive(Debug, Default)]
-pub struct Control {
+pub struct Control<A = AtomicU32, B = AtomicU64> {
     /// Read by all, written a few times: the phase, the gates and the window's instants.
-    pub(crate) published: CachePadded<Published>,
-    pub(crate) ready: CachePadded<AtomicU32>,
-    pub(crate) left: CachePadded<AtomicU32>,
+    pub(crate) published: CachePadded<Published<A, B>>,
+    pub(crate) ready: CachePadded<A>,
+    pub(crate) left: CachePadded<A>,
 }
 
 #[repr(C)]
 #[derive(Debug, Default)]
-pub(crate) struct Published {
-    pub(crate) phase: AtomicU32,
+pub(crate) struct Published<A = AtomicU32, B = AtomicU64> {
+    pub(crate) phase: A,
     /// 0: nobody is held. Else the first gate that is closed, by its number; those behind it are closed too.
-    pub(crate) closed_from: AtomicU32,
-    pub(crate) open_ticks: AtomicU64,
-    pub(crate) close_ticks: AtomicU64,
+    pub(crate) closed_from: A,
+    pub(crate) open_ticks: B,
+    pub(crate) close_ticks: B,
 }
 
 // SAFETY: repr(C), fixed-width atomics only; discriminants are checked when read.
@@ -79,7 +80,7 @@ pub struct WindowTicks {
     pub close: u64,
 }
 
-impl Control {
+impl<A: Atom<u32>, B: Atom<u64>> Control<A, B> {
     /// The phase. An unknown discriminant, which only a foreign writer can leave, reads as [`Phase::Aborted`].
     #[inline]
     pub fn phase(&self) -> Phase {
@@ -180,7 +181,7 @@ mod tests {
 
     #[test]
     fn counts_that_a_stranger_wrote_are_counted_on_from() {
-        let control = Control::default();
+        let control = <Control>::default();
         control.ready.store(u32::MAX, Ordering::Relaxed);
         control.left.store(u32::MAX, Ordering::Relaxed);
         assert!(!control.arrive_ready(2, 10, 20, 100) && !control.arrive_left(2));
@@ -264,7 +265,7 @@ mod tests {
     }
 
     fn goes_through(arriving: &[usize], leaving: &[usize]) {
-        let control = Control::default();
+        let control = <Control>::default();
         std::thread::scope(|scope| {
             let troop = Troop::new(scope, &control);
             troop.all_see(None, Phase::Attaching, false);
@@ -297,7 +298,7 @@ mod tests {
     #[test]
     fn an_abort_wins_at_every_point_and_nothing_undoes_it() {
         for abort_at in 0..6 {
-            let control = Control::default();
+            let control = <Control>::default();
             let steps: [&dyn Fn(&Control); 5] = [
                 &|c| c.release(),
                 &|c| assert!(!c.arrive_ready(2, 1, 1, 1)),
@@ -320,8 +321,8 @@ mod tests {
     /// Runs `worker` on three threads at once, many times over, each time on a control block of its own and with three
     /// words that only the block's orderings publish.
     fn race<T: Send>(worker: impl Fn(&Control, &[AtomicU32; 3], usize) -> T + Sync, check: impl Fn(Vec<T>)) {
-        for _ in 0..500 {
-            let (control, words) = (Control::default(), [const { AtomicU32::new(0) }; 3]);
+        for _ in 0..if cfg!(miri) { 5 } else { 500 } {
+            let (control, words) = (<Control>::default(), [const { AtomicU32::new(0) }; 3]);
             control.release();
             let start = Barrier::new(WORKERS);
             let run = |me| {
@@ -381,7 +382,7 @@ mod tests {
 
     #[test]
     fn gates_are_open_unless_closed_and_open_one_after_the_other() {
-        let control = Control::default();
+        let control = <Control>::default();
         let closed = || [Gate::BeforeWarmUp, Gate::AfterWindow].map(|gate| control.is_closed(gate));
         assert_eq!(closed(), [false, false]);
         control.close_gates();
@@ -394,7 +395,7 @@ mod tests {
 
     #[test]
     fn a_foreign_phase_reads_as_aborted() {
-        let control = Control::default();
+        let control = <Control>::default();
         control.published.phase.store(77, Ordering::Relaxed);
         assert_eq!(control.phase(), Phase::Aborted);
     }

@@ -1,6 +1,7 @@
 //! The header: what a worker compares with its own numbers before it uses a segment. Its bytes: see `map`.
 
 use crate::SharedMemory;
+use crate::atom::Atom;
 use crate::map::SegmentMap;
 use crate::slot::Slot;
 use plan::TickRate;
@@ -10,7 +11,7 @@ use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// `contlab` and a zero byte, little-endian: tells the lab's segments from others.
-const MAGIC: u64 = u64::from_le_bytes(*b"contlab\0");
+pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"contlab\0");
 
 /// Version of the map. A worker and a coordinator of different versions never meet: they are one executable.
 const VERSION: u32 = 3;
@@ -22,19 +23,19 @@ const TICKS_PER_NS: RangeInclusive<f64> = 0.001..=100.0;
 /// name is given to anyone, and never again.
 #[repr(C, align(128))]
 #[derive(Debug, Default)]
-pub struct Header {
-    pub(crate) magic: AtomicU64,
-    pub(crate) version: AtomicU32,
-    pub(crate) workers: AtomicU32,
-    pub(crate) program_hash: AtomicU64,
-    pub(crate) segment_bytes: AtomicU64,
-    pub(crate) slots_offset: AtomicU64,
-    pub(crate) slot_bytes: AtomicU64,
-    pub(crate) area_offset: AtomicU64,
-    pub(crate) area_bytes: AtomicU64,
-    pub(crate) ticks_per_ns_bits: AtomicU64,
-    pub(crate) nodes_offset: AtomicU64,
-    pub(crate) locks: AtomicU32,
+pub struct Header<A = AtomicU32, B = AtomicU64> {
+    pub(crate) magic: B,
+    pub(crate) version: A,
+    pub(crate) workers: A,
+    pub(crate) program_hash: B,
+    pub(crate) segment_bytes: B,
+    pub(crate) slots_offset: B,
+    pub(crate) slot_bytes: B,
+    pub(crate) area_offset: B,
+    pub(crate) area_bytes: B,
+    pub(crate) ticks_per_ns_bits: B,
+    pub(crate) nodes_offset: B,
+    pub(crate) locks: A,
 }
 
 // SAFETY: repr(C), fixed-width atomics only; any bit pattern is valid and is checked before use.
@@ -70,10 +71,10 @@ pub enum HeaderError {
     },
 }
 
-impl Header {
+impl<A: Atom<u32>, B: Atom<u64>> Header<A, B> {
     /// Writes the header. Coordinator only, before the name is given away.
     pub fn write(&self, map: &SegmentMap, program_hash: u64, rate: TickRate) {
-        let set = |word: &AtomicU64, value| word.store(value, Ordering::Relaxed);
+        let set = |word: &B, value| word.store(value, Ordering::Relaxed);
         set(&self.program_hash, program_hash);
         set(&self.segment_bytes, map.segment_bytes);
         set(&self.slots_offset, map.slots_offset);
@@ -96,7 +97,7 @@ impl Header {
     pub fn check(&self, map: &SegmentMap, program_hash: u64) -> Result<(), HeaderError> {
         // Acquire; pairs with the Release in `write`.
         let magic = self.magic.load(Ordering::Acquire);
-        let get = |word: &AtomicU64| word.load(Ordering::Relaxed);
+        let get = |word: &B| word.load(Ordering::Relaxed);
         let rows = [
             ("magic", magic, MAGIC),
             ("version", u64::from(self.version.load(Ordering::Relaxed)), u64::from(VERSION)),
@@ -135,7 +136,7 @@ mod tests {
 
     fn written() -> (Header, SegmentMap) {
         let map = SegmentMap::new(2, 1, 128).unwrap();
-        let header = Header::default();
+        let header = <Header>::default();
         header.write(&map, 7, TickRate { ticks_per_ns: 2.6 });
         (header, map)
     }

@@ -4,18 +4,24 @@
 //! Where each byte lies is drawn once, in `map.rs`, above the assertions that hold the types to it.
 //! Everything but the fields area is made of atomics; the fields area is touched by compiled code and locks alone.
 
+mod atom;
 mod check;
 mod clock;
 mod control;
 mod header;
 pub mod lock;
 mod map;
+#[cfg(test)]
+mod modelled;
+#[cfg(test)]
+mod models;
 mod orphans;
 mod reserve;
 mod segment;
 mod slot;
 #[cfg(test)]
 mod testing;
+mod window;
 
 pub use check::ProgramError;
 pub use clock::{calibrate, ticks};

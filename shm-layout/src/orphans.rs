@@ -46,14 +46,18 @@ fn claim(name: &str) -> Option<(Flock<OwnedFd>, u64)> {
     if digits.len() != 16 || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
         return None;
     }
-    let fd = shm_open(format!("/{name}").as_str(), OFlag::O_RDWR | OFlag::O_NOFOLLOW, Mode::empty()).ok()?;
+    // Without waiting: whoever made a file may hold a lease on it (fcntl(2)), for which an open would wait a minute.
+    let flags = OFlag::O_RDWR | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK;
+    let fd = shm_open(format!("/{name}").as_str(), flags, Mode::empty()).ok()?;
     let stat = fstat(&fd).ok()?;
     let ours = stat.st_uid == nix::unistd::geteuid().as_raw() && stat.st_mode & libc::S_IFMT == libc::S_IFREG;
     if !ours {
         return None;
     }
     let guard = Flock::lock(fd, FlockArg::LockExclusiveNonblock).ok()?;
-    Some((guard, stat.st_size as u64))
+    // Where another sweep was faster the name may be somebody else's by now. While it is locked here, none removes it.
+    let linked = fstat(&*guard).ok()?.st_nlink > 0;
+    linked.then_some((guard, stat.st_size as u64))
 }
 
 #[cfg(test)]

@@ -2,14 +2,15 @@
 //! ring neighbours hand to and fro to learn how long a transfer takes.
 
 use crate::SharedMemory;
+use crate::atom::Atom;
 use crossbeam_utils::CachePadded;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// One worker's slot. Zeroed memory is its initial state.
 #[repr(C)]
 #[derive(Debug, Default)]
-pub struct Slot {
-    pub(crate) status: CachePadded<Status>,
+pub struct Slot<A = AtomicU32, B = AtomicU64> {
+    pub(crate) status: CachePadded<Status<A, B>>,
     /// The court of the pair (this worker, its next neighbour).
     pub court: CachePadded<Court>,
 }
@@ -35,18 +36,18 @@ pub struct Court {
 
 #[repr(C)]
 #[derive(Debug, Default)]
-pub(crate) struct Status {
-    pub(crate) state: AtomicU32,
+pub(crate) struct Status<A = AtomicU32, B = AtomicU64> {
+    pub(crate) state: A,
     /// Lock index plus 1, or 0.
-    pub(crate) waits_for: AtomicU32,
+    pub(crate) waits_for: A,
     /// One bit for each of the first 64 locks.
-    pub(crate) reads: AtomicU64,
+    pub(crate) reads: B,
     /// The worker's last clock read, in phases where a neighbour must know that it runs.
-    pub(crate) seen_ticks: AtomicU64,
+    pub(crate) seen_ticks: B,
     /// The worker's thread, as the kernel numbers it; 0 until it has attached.
-    pub(crate) thread: AtomicU32,
+    pub(crate) thread: A,
     /// Lock index plus 1, or 0.
-    pub(crate) took_over: AtomicU32,
+    pub(crate) took_over: A,
 }
 
 // SAFETY: repr(C), fixed-width atomics only; discriminants are checked when read.
@@ -88,7 +89,7 @@ impl WorkerState {
     }
 }
 
-impl Slot {
+impl<A: Atom<u32>, B: Atom<u64>> Slot<A, B> {
     /// Publishes how far this worker has come.
     pub fn set_state(&self, state: WorkerState) {
         // Release; pairs with the Acquire in `state`.
@@ -176,7 +177,7 @@ mod tests {
 
     #[test]
     fn the_first_lock_is_told_from_none() {
-        let slot = Slot::default();
+        let slot = <Slot>::default();
         assert_eq!((slot.waits_for(), slot.took_over()), (None, None));
         slot.set_waits_for(Some(0));
         slot.set_took_over(0);
@@ -187,14 +188,14 @@ mod tests {
 
     #[test]
     fn reading_is_noted_of_the_first_64_locks() {
-        let slot = Slot::default();
+        let slot = <Slot>::default();
         slot.status.reads.store(1 << 63 | 1 << 2, Ordering::Relaxed);
         assert_eq!([0, 2, 63, 64, 200].map(|lock| slot.reads(lock)), [false, true, true, false, false]);
     }
 
     #[test]
     fn a_thread_is_known_once_it_has_said_so() {
-        let slot = Slot::default();
+        let slot = <Slot>::default();
         assert_eq!(slot.thread(), None);
         slot.set_thread(4711);
         assert_eq!(slot.thread(), Some(4711));
@@ -204,7 +205,7 @@ mod tests {
 
     #[test]
     fn states_read_back_and_a_foreign_one_reads_as_starting() {
-        let slot = Slot::default();
+        let slot = <Slot>::default();
         assert_eq!(slot.state(), WorkerState::Starting);
         use WorkerState::{Attached, Done, Held, Left, Probing, Running, Starting};
         for state in [Starting, Attached, Probing, Running, Left, Done, Held] {

@@ -19,8 +19,11 @@ static APART: AtomicBool = AtomicBool::new(false);
 /// process that is about to start threads.
 pub(crate) fn keep_apart() {
     // SAFETY: sets a number of glibc's, which it reads under a lock of its own. Where it is refused, the heaps of
-    // threads stay without a name, and their first touches are counted.
-    unsafe { libc::mallopt(libc::M_ARENA_MAX, 1) };
+    // threads stay without a name, and their first touches are counted. Miri has no glibc.
+    #[cfg(not(miri))]
+    unsafe {
+        libc::mallopt(libc::M_ARENA_MAX, 1)
+    };
     // Relaxed: threads that are started later see it; for others it makes no difference to correctness.
     APART.store(true, Ordering::Relaxed);
 }

@@ -92,12 +92,22 @@ unsafe extern "C" fn note_owned(_: *mut c_void) {
     OWNED_AT.store(ticks(), Ordering::Relaxed);
 }
 
+/// Tells the worker that the holder is no more, should it fail: who waits for a word of it would wait for ever.
+struct SaysEnd<'s>(&'s Segment);
+
+impl Drop for SaysEnd<'_> {
+    fn drop(&mut self) {
+        [PONG, TAKEN, GIVEN].into_iter().for_each(|at| word(self.0, at).store(END, Ordering::Release));
+    }
+}
+
 /// The holder: takes the lock, says when, gives it back when it is time, and says when.
 fn hold(kind: LockKind, cpu: u32, name: &str) {
     set_pdeathsig(Signal::SIGKILL).unwrap();
-    pin::pin(CpuId(cpu)).unwrap();
     let program = scripted(kind);
     let segment = Segment::attach(name, &program, ENCODED, 2).unwrap();
+    let _end = SaysEnd(&segment);
+    pin::pin(CpuId(cpu)).unwrap();
     let mut lock = own_lock(&segment, &program);
     for ping in 1..=PINGS {
         await_turn(&segment, PING, ping);
@@ -172,12 +182,17 @@ impl<'s> Stage<'s> {
         median((0..200).map(|_| self.pass()).map(|(from, to)| to - from).collect())
     }
 
+    /// Waits for a word of the holder's.
+    fn await_holder(&self, at: u64, turn: u64) {
+        assert_eq!(await_turn(self.segment, at, turn), turn, "the holder has failed, and said why");
+    }
+
     /// What a word takes to the holder and back.
     fn round_trip_ticks(&self) -> u64 {
         let trip = |ping| {
             let start = ticks();
             word(self.segment, PING).store(ping, Ordering::Release);
-            await_turn(self.segment, PONG, ping);
+            self.await_holder(PONG, ping);
             ticks() - start
         };
         median((1..=PINGS).map(trip).collect())
@@ -187,11 +202,11 @@ impl<'s> Stage<'s> {
         self.turn += 1;
         word(self.segment, HOLD).store(hold_ticks, Ordering::Relaxed);
         word(self.segment, TURN).store(self.turn, Ordering::Release);
-        await_turn(self.segment, TAKEN, self.turn);
+        self.await_holder(TAKEN, self.turn);
         let taken_at = word(self.segment, TAKEN_AT).load(Ordering::Relaxed);
         spin_until(taken_at + arrive_ticks);
         let (arrival, owned) = self.pass();
-        await_turn(self.segment, GIVEN, self.turn);
+        self.await_holder(GIVEN, self.turn);
         let read = |at| word(self.segment, at).load(Ordering::Relaxed);
         Trial { arrival, owned, giving: read(GIVING_AT), given: read(GIVEN_AT), line, due: taken_at + hold_ticks }
     }

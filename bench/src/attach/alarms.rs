@@ -3,7 +3,7 @@
 use super::slice::{self, Seen};
 use super::target::Pair;
 use super::{AttachError, Kind};
-use crate::duel;
+use crate::contest::duel;
 use record::{Attach, LineVerdict};
 use serde::Serialize;
 use std::time::Duration;

@@ -1,21 +1,18 @@
 //! From quads to figures: what each step costs, with its interval, and the verdict.
 //!
 //! The figure of a quad is the geometric mean of its two pairs' ratios, in which a drift that goes on steadily cancels.
-//! The interval of the median over quads is that of order statistics: it needs no resampling, and no idea of how quads
-//! scatter (David and Nagaraja, *Order Statistics*, 3rd edition, section 7.1).
+//! The interval is that of the median over quads, by order statistics.
 
 use super::slice::{Seen, Slice, Span};
 use super::{AttachError, Kind, Measured, Measurement, Row, Step};
+use crate::order::{interval, median};
 use crate::schedule::Comparison;
-use crate::statistics::{Interval, Verdict};
+use crate::verdict::Verdict;
 
 /// Padded targets may take so many times the time that they take left alone.
 pub(super) const BAR: f64 = 1.05;
 /// The control's interval is to be narrower than this: half of what the bar allows would else be noise.
 const CONTROL_WIDTH: f64 = 0.05;
-/// At most this part of intervals lies wholly above, and this part wholly below what they are of: 95 % hold it.
-const TAIL: f64 = 0.025;
-
 /// A kind's figures.
 pub(super) fn row(kind: Kind, measured: &[Measurement]) -> Result<Measured, AttachError> {
     let of = |comparison| measured.iter().filter(move |one| one.quad.comparison == comparison);
@@ -44,7 +41,7 @@ pub(super) fn row(kind: Kind, measured: &[Measurement]) -> Result<Measured, Atta
         quads: quads.len(),
         passes_per_second: median(alone.map(|span| 1.0 / span.pace()).collect()).unwrap_or_default(),
         control,
-        verdict: verdict(whole, control),
+        verdict: Verdict::of(whole, control, BAR, CONTROL_WIDTH),
         steps,
     })
 }
@@ -68,45 +65,6 @@ fn figure(one: &Measurement, step: Step, pace: fn(Span) -> f64) -> Option<f64> {
     };
     let figure = (ratio(0)? * ratio(2)?).sqrt();
     figure.is_finite().then_some(figure)
-}
-
-/// The median and its interval at 95 % at least; `None` of fewer than six, of which none has that.
-fn interval(mut values: Vec<f64>) -> Option<Interval> {
-    values.sort_by(f64::total_cmp);
-    let below = left_out(values.len())?;
-    let (low, high) = (values[below], values[values.len() - 1 - below]);
-    Some(Interval { median: median(values)?, low, high })
-}
-
-/// How many of the smallest, and of the largest, of so many lie outside the interval.
-fn left_out(count: usize) -> Option<usize> {
-    // P(at most k of `count` lie below the median) is the sum of binomial terms up to k.
-    let mut term = 0.5_f64.powi(i32::try_from(count).ok()?);
-    let (mut sum, mut k) = (term, 0);
-    let mut most = None;
-    while sum <= TAIL {
-        most = Some(k);
-        term *= (count - k) as f64 / (k + 1) as f64;
-        k += 1;
-        sum += term;
-    }
-    most
-}
-
-fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    let last = values.len().checked_sub(1)?;
-    Some((values[last / 2] + values[last.div_ceil(2)]) / 2.0)
-}
-
-fn verdict(ratio: Option<Interval>, control: Option<Interval>) -> Verdict {
-    let (Some(ratio), Some(control)) = (ratio, control) else { return Verdict::Unresolved };
-    let sound = control.low <= 1.0 && 1.0 <= control.high && control.high - control.low < CONTROL_WIDTH;
-    match () {
-        () if sound && ratio.high < BAR => Verdict::Within,
-        () if sound && ratio.low >= BAR => Verdict::Over,
-        () => Verdict::Unresolved,
-    }
 }
 
 #[cfg(test)]
@@ -180,21 +138,5 @@ pub(super) mod tests {
     fn watches_that_saw_nothing_have_no_price() {
         let blind = row(Kind::Packed, &quads(6, 1.0, 0.01, false)).expect_err("nothing was seen");
         assert!(blind.to_string().contains("the packed targets") && blind.to_string().contains("nothing"), "{blind}");
-    }
-
-    #[test]
-    fn as_many_lie_outside_as_the_tables_say() {
-        // Ranks r and n - r + 1 of the sign test at 95 %, n from 6 to 20: r - 1 lie outside at either end.
-        let tables = [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 4, 4, 4, 5];
-        assert_eq!((6..=20).map(|count| left_out(count).expect("enough")).collect::<Vec<_>>(), tables);
-        assert_eq!((0..6).map(left_out).collect::<Vec<_>>(), [None; 6]);
-    }
-
-    #[test]
-    fn an_interval_is_of_the_median() {
-        let interval = interval((1..=9).map(f64::from).collect()).expect("enough");
-        assert_eq!((interval.low, interval.median, interval.high), (2.0, 5.0, 8.0));
-        assert_eq!(median(vec![4.0, 1.0]), Some(2.5));
-        assert_eq!(median(Vec::new()), None);
     }
 }

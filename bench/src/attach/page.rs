@@ -2,7 +2,8 @@
 
 use super::{AlarmReport, Kind, Measured, Report, Row, Step};
 use crate::marks::Marks;
-use crate::statistics::{Interval, Verdict};
+use crate::verdict::Verdict;
+use record::Interval;
 use std::fmt::Write;
 
 /// Where the table stands in the docs.
@@ -11,6 +12,9 @@ pub(crate) const MARKS: Marks =
 /// Where the count of false alarms stands.
 pub(crate) const ALARM_MARKS: Marks =
     Marks { begin: "<!-- alarms: written by `bench -- attach --alarms --write` -->", end: "<!-- end of alarms -->" };
+/// Where stands how often, and how soon, watches were right.
+pub(crate) const ANSWER_MARKS: Marks =
+    Marks { begin: "<!-- answers: written by `bench -- attach --answers --write` -->", end: "<!-- end of answers -->" };
 
 impl Report {
     pub(crate) fn json(&self) -> String {
@@ -92,11 +96,13 @@ fn summary(kind: &Measured) -> String {
     )
 }
 
-fn shown(kind: Kind) -> &'static str {
+pub(super) fn shown(kind: Kind) -> &'static str {
     match kind {
         Kind::Padded => "padded pair",
         Kind::Packed => "packed pair",
         Kind::Convoy => "mutex convoy",
+        Kind::Shared => "one word of both",
+        Kind::Huge => "two lines of 1 GiB",
     }
 }
 

@@ -68,8 +68,15 @@ pub(super) fn watch(pair: &Pair, time: Duration, begins: &(dyn Fn(Phase) + Sync)
     let root = host::Root::system();
     let found = ::attach::find(&root, &Wanted::Segment(pair.name.clone()), &[])?;
     let parser = SymbolParser::this_program();
-    let options =
-        WatchOptions { time, pids: &[], penalty: &|_, _| None, parser: Some(&parser), fields: None, uprobes: false };
+    let options = WatchOptions {
+        time,
+        pids: &[],
+        penalty: &|_, _| None,
+        parser: Some(&parser),
+        fields: None,
+        uprobes: false,
+        stop: &|| false,
+    };
     Ok(::attach::watch(&root, found, &options, &|news| {
         if let News::Phase(phase, _) = news {
             begins(phase);

@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 const PROGRAM: &str = env!("ATTACH_TARGET");
 /// The segment: its bytes, and where things lie in it, as `c/target.c` has them.
 const BYTES: u64 = 4096;
+const HUGE_BYTES: u64 = 1 << 30;
+const IN_HUGE: u64 = 256 << 20;
 const LINE_PAIR: u64 = plan::LINE_PAIR_BYTES;
 const GUARDED: u64 = LINE_PAIR;
 const OWN: u64 = 1024;
@@ -43,7 +45,7 @@ impl Pair {
     /// Starts them, a CPU each, and lets them warm up.
     pub(crate) fn start(kind: Kind, cpus: [usize; 2]) -> Result<Pair, AttachError> {
         let file = tempfile::Builder::new().prefix("bench-attach-").tempfile_in("/dev/shm")?;
-        file.as_file().set_len(BYTES)?;
+        file.as_file().set_len(if kind == Kind::Huge { HUGE_BYTES } else { BYTES })?;
         let path = file.path().to_string_lossy().into_owned();
         // One behind the other: the first makes the mutex.
         let first = Target::start(&path, kind, 0, cpus[0])?;
@@ -79,6 +81,8 @@ impl Pair {
             Kind::Padded => process * LINE_PAIR,
             Kind::Packed => process * size_of::<u64>() as u64,
             Kind::Convoy => OWN + process * LINE_PAIR,
+            Kind::Shared => 0,
+            Kind::Huge => IN_HUGE + process * size_of::<u64>() as u64,
         }
     }
 
@@ -101,7 +105,7 @@ impl Pair {
         }
         match self.kind {
             Kind::Convoy => self.is_guarded(all),
-            Kind::Padded | Kind::Packed => Ok(()),
+            Kind::Padded | Kind::Packed | Kind::Huge | Kind::Shared => Ok(()),
         }
     }
 

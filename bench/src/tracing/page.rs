@@ -1,6 +1,7 @@
 //! What `bench -- tracing` prints: two tables of at most 80 columns, or one JSON object.
 
-use super::{ARMS, Condition, Powers, Report, Seen};
+use super::{ARMS, Condition, Powers, Report, Seen, Under};
+use crate::{rounds, table};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
@@ -19,8 +20,27 @@ impl Report {
         text
     }
 
+    /// For the table of everything: each arm under each tracer.
+    pub(crate) fn rows(&self) -> Vec<table::Row> {
+        let place = |condition| Condition::ALL.iter().position(|one| *one == condition).unwrap_or(0);
+        let row = |(arm, condition): (usize, Condition)| {
+            let ns = |under: &Under| under.arms[arm].ns_per_pass;
+            let over = |condition| rounds::ratio(&self.rounds, [place(condition), place(Condition::Untraced)], ns);
+            let tracer = match condition {
+                Condition::Uprobe => "bpftrace at `pthread_mutex_lock`",
+                _ => "bpftrace at the markers",
+            };
+            let untraced = rounds::median(&self.rounds, place(Condition::Untraced), ns);
+            let untraced = untraced.map_or("–".to_owned(), table::digits);
+            table::Row::ratio(format!("`{}`, {tracer}", ARMS[arm]), "untraced", over(condition), over(Condition::Again))
+                .noting(format!("{untraced} ns untraced"))
+        };
+        let traced = [Condition::Markers, Condition::Uprobe];
+        traced.iter().flat_map(|condition| (0..ARMS.len()).map(move |arm| (arm, *condition))).map(row).collect()
+    }
+
     fn seen(&self, condition: Condition, arm: usize) -> impl Iterator<Item = &Seen> {
-        let conditions = self.rounds.iter().flat_map(|round| &round.conditions);
+        let conditions = self.rounds.iter().flatten();
         conditions.filter(move |under| under.condition == condition).map(move |under| &under.arms[arm])
     }
 
@@ -59,7 +79,7 @@ impl Report {
             slowdown.map_or("-".to_owned(), |slowdown| format!("{slowdown:.2} x")),
             sum(|seen| seen.acquisitions),
             not_looked(ARMS[arm] != "plain", sum(|seen| seen.contended)),
-            not_looked(condition != Condition::Untraced, sum(|seen| seen.tracer_ns.total())),
+            not_looked(condition.traces(), sum(|seen| seen.tracer_ns.total())),
         )
     }
 
@@ -109,7 +129,6 @@ fn power(bucket: u32) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Round, Under};
     use super::*;
 
     /// One round: a figure for each arm, but for one that the machine spoiled.
@@ -128,13 +147,8 @@ mod tests {
             let some = (condition != Condition::Uprobe).then_some(ns);
             Under { condition, arms: vec![seen(Some(ns)), seen(some), seen(Some(ns))] }
         };
-        let conditions = Condition::ALL.into_iter().zip([100.0, 125.0, 20_000.0]).map(under).collect();
-        Report {
-            schema_version: 1,
-            benchmark: "tracing",
-            kernel: "6.18".into(),
-            rounds: vec![Round { round: 0, conditions }],
-        }
+        let conditions = Condition::ALL.into_iter().zip([100.0, 101.0, 125.0, 20_000.0]).map(under).collect();
+        Report { schema_version: 2, benchmark: "tracing", kernel: "6.18".into(), rounds: vec![conditions] }
     }
 
     #[test]
@@ -152,7 +166,7 @@ mod tests {
     #[test]
     fn the_json_has_every_round() {
         let json: serde_json::Value = serde_json::from_str(&report().json()).unwrap();
-        let arm = &json["rounds"][0]["conditions"][1]["arms"][0];
+        let arm = &json["rounds"][0][2]["arms"][0];
         assert_eq!((json["benchmark"].as_str(), arm["ns_per_pass"].as_f64()), (Some("tracing"), Some(125.0)));
         assert_eq!(arm["tracer_ns"]["12"], 3999);
     }

@@ -233,11 +233,11 @@ pub(crate) struct AttachOptions {
     #[arg(long, value_name = "ID", conflicts_with = "list")]
     pub(crate) sysv: Option<u64>,
     /// A process; may be repeated. Alone: the segment that these processes share; with a segment: these of its users
-    /// alone
+    /// alone. Children that they begin later are not followed: to have these too, name the segment alone
     #[arg(long, value_name = "PID", value_delimiter = ',', conflicts_with = "list")]
     pub(crate) pid: Vec<u32>,
     /// How long to watch, in all. From 1s to 1h
-    #[arg(long = "for", value_name = "TIME", default_value = "5s", value_parser = watching_time)]
+    #[arg(long = "for", value_name = "TIME", default_value = "4s", value_parser = watching_time)]
     pub(crate) time: Duration,
     /// The struct that lies in the segment, as its language writes its name: words become fields
     #[arg(long = "struct", value_name = "NAME", requires = "binary", conflicts_with = "list")]
@@ -255,6 +255,10 @@ pub(crate) struct AttachOptions {
     /// are ranked by cost, and told with what a cure could give back. Without it they are ranked by accesses alone
     #[arg(long, value_name = "FILE", conflicts_with = "list")]
     pub(crate) measured: Option<PathBuf>,
+    /// A folder with debug information that was split off, laid out as /usr/lib/debug is, before which it is looked in;
+    /// may be repeated
+    #[arg(long, value_name = "FOLDER", conflicts_with = "list")]
+    pub(crate) debug_dir: Vec<PathBuf>,
     /// Count every acquisition, too, by a probe on pthread_mutex_lock and on the lab's own markers: a trap at each,
     /// whose cost is said first
     #[arg(long, conflicts_with = "list")]

@@ -1,5 +1,6 @@
 //! `attach`: other people's processes, found, watched, and shown.
 
+mod early;
 mod emit;
 mod penalties;
 
@@ -10,25 +11,22 @@ use crate::report::data;
 use crate::report::style::{ColourChoice, Style};
 use crate::report::text::{escaped, escaped_lines};
 use crate::report::window;
+use crate::signals::Signals;
 use attach::symbols::SymbolParser;
 use attach::{Fields, FindError, Found, News, Phase, Wanted, WatchOptions};
 use emit::Emission;
 use host::Root;
 use penalties::Penalties;
-use record::ProcessEnd;
+use record::{Attach, ProcessEnd};
 use std::io::Write;
 use std::path::Path;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 pub(crate) fn attach(options: &AttachOptions, colour: ColourChoice) -> Result<Ending, CommandError> {
     let root = Root::system();
     if options.list {
-        let listing = attach::census(&root);
-        let closed = attach::closed_processes(&root, &listing.closed);
-        print(options.json, &listing, colour, |style| {
-            page::list::render(&listing, options.all, closed.as_ref(), style)
-        })?;
-        return Ok(Ending::Done);
+        return list(&root, options, colour);
     }
     options.emit_scenario.as_deref().map_or(Ok(()), emit::check)?;
     let found = match attach::find(&root, &wanted(options), &options.pid) {
@@ -42,37 +40,72 @@ pub(crate) fn attach(options: &AttachOptions, colour: ColourChoice) -> Result<En
     let fields = options.of.as_ref().zip(options.binary.as_ref()).map(|(name, from)| fields(name, from, options));
     let fields = fields.transpose()?;
     let penalties = Penalties::read(options.measured.as_deref())?;
-    let quiet = options.quiet;
-    if !quiet {
-        say(&opening(&found, options.time));
-    }
-    if options.uprobes {
-        say(&price(&root));
-    }
-    let parser = SymbolParser::this_program();
-    let watch = WatchOptions {
-        time: options.time,
-        pids: &options.pid,
-        penalty: &|a, b| penalties.between(a, b),
-        parser: Some(&parser),
-        fields: fields.as_ref(),
-        uprobes: options.uprobes,
-    };
-    let mut seen = attach::watch(&root, found, &watch, &|news| {
-        if !quiet {
-            say(&told(news));
-        }
-    });
-    let emission = |file| Emission { file, run: !options.no_run, quiet };
-    let emitted = options.emit_scenario.as_deref().map_or(Ok(()), |file| emit::emit(&mut seen, &emission(file)));
+    let signals = Signals::block().map_err(|errno| CommandError::Failed(format!("signalfd failed: {errno}")))?;
+    let mut seen = watched(&root, found, options, (fields.as_ref(), &penalties), &signals)?;
+    let emitted = emitted(&mut seen, options, &signals);
+    drop(signals);
     print(options.json, &seen, colour, |style| page::render(&seen, style))?;
     // What was seen is shown before a file that could not be written ends it.
     emitted?;
     Ok(match (seen.processes.iter().all(|one| one.unwatched.is_some()), &seen.scenario) {
+        _ if seen.ended_early => Ending::EndedEarly,
         (true, _) => Ending::HostCannot,
         (false, Some(made)) => emit::ending(made),
         (false, None) => Ending::Done,
     })
+}
+
+/// What is shared on this machine.
+fn list(root: &Root, options: &AttachOptions, colour: ColourChoice) -> Result<Ending, CommandError> {
+    let listing = attach::census(root);
+    let closed = attach::closed_processes(root, &listing.closed);
+    print(options.json, &listing, colour, |style| page::list::render(&listing, options.all, closed.as_ref(), style))?;
+    Ok(Ending::Done)
+}
+
+/// The watch, which a signal ends early.
+fn watched(
+    root: &Root,
+    found: Found,
+    options: &AttachOptions,
+    (fields, penalties): (Option<&Fields>, &Penalties),
+    signals: &Signals,
+) -> Result<Attach, CommandError> {
+    let tell = |text: &str| {
+        if !options.quiet {
+            say(text);
+        }
+    };
+    tell(&opening(&found, options.time));
+    if options.uprobes {
+        say(&price(root));
+    }
+    let parser = SymbolParser::this_program().looking_in(options.debug_dir.clone());
+    let watched = early::watching(signals, &|| tell(ENDING), |asked| {
+        let watch = WatchOptions {
+            time: options.time,
+            pids: &options.pid,
+            penalty: &|a, b| penalties.between(a, b),
+            parser: Some(&parser),
+            fields,
+            uprobes: options.uprobes,
+            stop: &|| asked.load(Ordering::Relaxed),
+        };
+        attach::watch(root, found, &watch, &|news| tell(&told(news)))
+    });
+    watched.map_err(|error| CommandError::Failed(format!("a watch cannot begin: {error}")))
+}
+
+const ENDING: &str = "attach: ends early; another Ctrl-C ends it at once, and shows nothing";
+
+/// Makes the scenario, where one was asked for and the watch was a whole one.
+fn emitted(seen: &mut Attach, options: &AttachOptions, signals: &Signals) -> Result<(), CommandError> {
+    let Some(file) = &options.emit_scenario else { return Ok(()) };
+    if seen.ended_early {
+        say("attach: no scenario is made of a watch that was ended early");
+        return Ok(());
+    }
+    emit::emit(seen, &Emission { file, run: !options.no_run, quiet: options.quiet }, signals)
 }
 
 /// The struct that a user says lies in the segment.
@@ -113,7 +146,7 @@ fn print<T: serde::Serialize>(
 fn opening(found: &Found, time: Duration) -> String {
     let pids: Vec<String> = found.targets.processes.iter().map(|one| one.pid.to_string()).collect();
     format!(
-        "attach: {}, mapped by {}, for {}; Ctrl-C ends it and leaves nothing behind",
+        "attach: {}, mapped by {}, for {}; Ctrl-C ends it early, and leaves nothing behind",
         escaped(&found.targets.segment.name),
         pids.join(", "),
         humantime::format_duration(time)

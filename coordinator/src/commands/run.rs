@@ -8,7 +8,7 @@ mod predict;
 mod show_code;
 mod spoilers;
 
-use crate::campaign::Campaign;
+use crate::campaign::{self, Campaign};
 use crate::cli::RunOptions;
 use crate::commands::clean;
 use crate::exit::{CommandError, Ending};
@@ -78,7 +78,7 @@ pub(crate) fn run(options: &RunOptions, colour: ColourChoice) -> Result<Ending, 
     let measured = campaign.measure(&mut progress, &mut logs);
     progress.finish();
     drop(held);
-    let measured = measured.map_err(|error| conclude::command_error(&error, &signals))?;
+    let measured = measured.map_err(|error| campaign::command_error(&error, &signals))?;
     let (mut run, verdict) = assemble::assemble(
         Origin { loaded: &loaded, machine: &machine, selection: &selection, spoilers, seed, started },
         measured,

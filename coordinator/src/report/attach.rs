@@ -18,7 +18,11 @@ use record::{Attach, AttachedProcess, AttachedSegment, SegmentKind};
 pub(crate) fn render(seen: &Attach, style: &Style) -> String {
     let mut page = Page::new(style);
     page.heading(&described(&seen.segment));
-    page.prose(&format!("watched for {:.1} s, undisturbed at its begin and its end", seen.watched_ns as f64 / 1e9));
+    let seconds = seen.watched_ns as f64 / 1e9;
+    page.prose(&match seen.ended_early {
+        false => format!("watched for {seconds:.1} s, undisturbed at its begin and its end"),
+        true => format!("ended early after {seconds:.1} s, as it was asked to"),
+    });
     lines::headline(&mut page, seen);
     processes::write(&mut page, seen);
     counts::write(&mut page, seen);

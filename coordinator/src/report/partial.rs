@@ -9,8 +9,8 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Times that a folder is made before giving up. One is lost where a sweep meets it between its making and its locking, a
-/// few microseconds.
+/// Folders that are tried before giving up. One is lost where its name is taken, or where a sweep meets it between its
+/// making and its locking, a few microseconds.
 const ATTEMPTS: usize = 64;
 
 /// A folder that was made, and is held.
@@ -26,9 +26,14 @@ impl Partial {
     /// # Errors
     /// What the system answers.
     pub(super) fn create(parent: &Path, stamp: &str) -> io::Result<Partial> {
-        let path = parent.join(format!(".{stamp}.{}.partial", std::process::id()));
-        for _ in 0..ATTEMPTS {
-            fs::create_dir(&path)?;
+        for number in 1..=ATTEMPTS {
+            // A process's number alone does not make it one's own: a run in another container that shares the results may
+            // have the same one.
+            let path = parent.join(format!(".{stamp}.{}-{number}.partial", std::process::id()));
+            match fs::create_dir(&path) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
+                done => done?,
+            }
             match hold(&path) {
                 Ok(held) if is_at(&held, &path) => return Ok(Partial { path, _held: Some(held) }),
                 // A sweep has it, or had it: it goes.
@@ -74,11 +79,11 @@ pub(super) fn remove(folder: &Path) {
     let _ = fs::remove_dir(folder);
 }
 
-/// `.STAMP.PID.partial`.
+/// `.STAMP.PID-NUMBER.partial`.
 fn is_partial(name: &str) -> bool {
     let stem = name.strip_prefix('.').and_then(|rest| rest.strip_suffix(".partial"));
     let pid = stem.and_then(|stem| stem.rsplit_once('.')).map(|(_, pid)| pid);
-    pid.is_some_and(|pid| !pid.is_empty() && pid.bytes().all(|byte| byte.is_ascii_digit()))
+    pid.is_some_and(|pid| !pid.is_empty() && pid.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-'))
 }
 
 fn hold(folder: &Path) -> Result<Flock<File>, Errno> {
@@ -103,11 +108,11 @@ mod tests {
             fs::create_dir(parent.path().join(name)).unwrap();
             fs::write(parent.path().join(name).join(file), "{").unwrap();
         };
-        make(".2026-11-24T12-34-56Z.77.partial", "run.json");
-        make(".2026-11-24T12-34-56Z.78.partial", "notes.txt");
+        make(".2026-11-24T12-34-56Z.77-1.partial", "run.json");
+        make(".2026-11-24T12-34-56Z.78-2.partial", "notes.txt");
         make(".2026.partial", "run.json");
         make("2026-11-24T12-34-56Z", "run.json");
-        std::os::unix::fs::symlink(parent.path(), parent.path().join(".x.79.partial")).unwrap();
+        std::os::unix::fs::symlink(parent.path(), parent.path().join(".x.79-1.partial")).unwrap();
         let partial = Partial::create(parent.path(), "2026-11-24T12-34-57Z").unwrap();
         sweep(parent.path());
         let mut left: Vec<String> =
@@ -116,11 +121,19 @@ mod tests {
         let own = partial.path.file_name().unwrap().to_str().unwrap().to_owned();
         assert_eq!(
             left,
-            [".2026-11-24T12-34-56Z.78.partial", &own, ".2026.partial", ".x.79.partial", "2026-11-24T12-34-56Z"]
+            [".2026-11-24T12-34-56Z.78-2.partial", &own, ".2026.partial", ".x.79-1.partial", "2026-11-24T12-34-56Z"]
         );
         drop(partial);
         sweep(parent.path());
         assert!(!parent.path().join(&own).exists());
+    }
+
+    #[test]
+    fn a_name_that_is_taken_leads_to_another() {
+        let parent = tempfile::tempdir().unwrap();
+        let [one, other] = [(); 2].map(|()| Partial::create(parent.path(), "s").unwrap());
+        assert_ne!(one.path, other.path);
+        assert!(is_partial(other.path.file_name().unwrap().to_str().unwrap()));
     }
 
     #[test]

@@ -10,6 +10,8 @@ pub(crate) mod room;
 
 use record::{Observation, Reading, Run};
 use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, ChildStdin, Command, ExitStatus, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -72,6 +74,27 @@ impl Bench {
         assert_eq!(folders.len(), 1, "{folders:?}");
         folders[0].clone()
     }
+}
+
+/// User and group that own nothing (`nobody`).
+pub(crate) const NOBODY: u32 = 65_534;
+
+/// A bench of that user's own, and its run: scenario, results and the program, for its own folder may be closed to others.
+/// Root only.
+pub(crate) fn bench_of(user: u32, scenario: &str) -> (Bench, Command) {
+    let bench = Bench::new(scenario);
+    let folder = bench.folder.path();
+    let (built, program) = (Path::new(env!("CARGO_BIN_EXE_coordinator")), folder.join("coordinator"));
+    // A second name does, where both lie in one file system.
+    std::fs::hard_link(built, &program).or_else(|_| std::fs::copy(built, &program).map(drop)).unwrap();
+    for path in [folder, &program] {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    chown(folder, Some(user), Some(user)).unwrap();
+    let mut command = Command::new(program);
+    command.arg("run").arg(bench.scenario()).arg("--out").arg(bench.results()).current_dir(folder);
+    command.uid(user).gid(user).stdin(Stdio::null());
+    (bench, command)
 }
 
 pub(crate) fn coordinator() -> Command {

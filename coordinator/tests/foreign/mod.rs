@@ -162,12 +162,17 @@ impl Watching {
     }
 
     /// Waits for its end: what it saw.
-    pub(crate) fn finish(mut self) -> Attach {
+    pub(crate) fn finish(self) -> Attach {
+        self.ends_with(0)
+    }
+
+    /// Waits for its end with that exit status: what it saw.
+    pub(crate) fn ends_with(mut self, status: i32) -> Attach {
         let mut out = String::new();
         self.child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
         self.errors.read_to_string(&mut self.said).unwrap();
-        let status = self.child.wait().unwrap();
-        assert!(status.success(), "{status}: {}", self.said);
+        let ended = self.child.wait().unwrap();
+        assert_eq!(ended.code(), Some(status), "{}", self.said);
         serde_json::from_str(&out).unwrap()
     }
 }

@@ -109,6 +109,14 @@ __attribute__((noinline)) static void spin(long milliseconds)
     while (used() < begin + milliseconds * 1000);
 }
 
+/* Adds to a word as long as the process lives. */
+__attribute__((noinline)) static void *beside(void *word)
+{
+    for (;;)
+        segment[(long)word]++;
+    return NULL;
+}
+
 static void *threaded_fault(void *pages)
 {
     fault((long)pages);
@@ -152,6 +160,9 @@ static void obey(char *word, long number, char **argv)
     else if (!strcmp(word, "thread")) {
         if (pthread_create(&thread, NULL, threaded_fault, (void *)number) || pthread_join(thread, NULL))
             fail("thread");
+    } else if (!strcmp(word, "beside")) {
+        if (pthread_create(&thread, NULL, beside, (void *)number))
+            fail("beside");
     } else if (!strcmp(word, "fork"))
         number = child();
     else if (!strcmp(word, "kill")) {

@@ -1,10 +1,46 @@
-//! The CPU time that another process has used, all its threads, those that ended too. Everybody may ask for it.
+//! The CPU time that another process has used, or a thread of one.
 
+use crate::perf::{Event, Fields, Order, Source, Whom};
+use nix::errno::Errno;
 use nix::time::{clock_getcpuclockid, clock_gettime};
 use nix::unistd::Pid;
 
-/// Nanoseconds that process `pid` has run; `None` where it has ended. Who asks makes sure by a pidfd that it is still the
-/// process that is meant.
+/// `PERF_COUNT_SW_TASK_CLOCK` of `linux/perf_event.h`: nanoseconds that the thread was on a CPU.
+pub(crate) const OF_THREAD: Source = Source::Software(1);
+
+/// Tells how long somebody has run.
+#[derive(Debug)]
+pub(crate) enum Clock {
+    /// A process, by its number.
+    Process(u32),
+    /// A thread, from when its clock was opened: the kernel tells the clock of another's thread by an event alone.
+    Thread(Event),
+}
+
+impl Clock {
+    /// Of a thread.
+    ///
+    /// # Errors
+    /// [`Event::open`]'s.
+    pub(crate) fn of_thread(tid: u32) -> Result<Clock, Errno> {
+        let fields = Fields::IDENTIFIER; // of records, of which it writes none
+        let order = Order { source: OF_THREAD, period: 0, fields, registers: 0, inherit: false, kernel: false };
+        let event = Event::open(&order, Whom::Thread(tid))?;
+        event.enable()?;
+        Ok(Clock::Thread(event))
+    }
+
+    /// Nanoseconds; `None` where that cannot be asked any more.
+    pub(crate) fn used_ns(&self) -> Option<u64> {
+        match self {
+            Clock::Process(pid) => used_ns(*pid),
+            Clock::Thread(event) => event.count().ok(),
+        }
+    }
+}
+
+/// Nanoseconds that process `pid` has run, all its threads, those that ended too; `None` where it has ended. Everybody may
+/// ask for it. Who asks makes sure by a pidfd that it is still the process that is meant.
 ///
 /// # References
 /// clock_getcpuclockid(3).
@@ -16,7 +52,7 @@ pub(crate) fn used_ns(pid: u32) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::used_ns;
+    use super::{Clock, used_ns};
 
     #[test]
     fn this_process_uses_time_and_no_process_uses_none() {
@@ -25,5 +61,29 @@ mod tests {
             std::hint::spin_loop();
         }
         assert_eq!(used_ns(u32::MAX), None);
+    }
+
+    #[test]
+    fn a_thread_s_clock_goes_while_that_thread_runs_and_not_while_others_do() {
+        let (told, tid) = std::sync::mpsc::channel();
+        let (stop, stopped) = std::sync::mpsc::channel::<()>();
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                told.send(nix::unistd::gettid().as_raw() as u32).unwrap();
+                _ = stopped.recv(); // it sleeps
+            });
+            let own = nix::unistd::gettid().as_raw() as u32;
+            let clocks = [own, tid.recv().unwrap()].map(Clock::of_thread);
+            let [Ok(own), Ok(sleeper)] = clocks else {
+                assert!(std::env::var_os("LAB_NO_SKIPS").is_none(), "may not skip here: {clocks:?}");
+                return println!("skipped: {clocks:?}");
+            };
+            let until = own.used_ns().unwrap() + 5_000_000;
+            while own.used_ns().unwrap() < until {
+                std::hint::spin_loop();
+            }
+            assert!(sleeper.used_ns().unwrap() < 5_000_000, "{:?}", sleeper.used_ns());
+            drop(stop);
+        });
     }
 }

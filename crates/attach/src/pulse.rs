@@ -1,11 +1,12 @@
 //! How words change while nobody is disturbed: read from outside, again and again, in the last part of a watch.
 
-use crate::cpu_clock;
+use crate::cpu_clock::Clock;
 use crate::memory::Memory;
-use crate::target::Targets;
+use crate::target::{Target, Targets};
 use plan::CACHE_LINE_BYTES;
 use record::{Interval, LineVerdict, TouchedLine, TouchedWord, WatchedLock, WordPace};
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 /// A rate is made of the growth over such a piece of time: long beside the reading of some words, and short enough that
@@ -47,7 +48,7 @@ struct Counter {
     offset: u64,
     bytes: usize,
     step: u64,
-    writers: Vec<u32>,
+    writers: Vec<Rc<Clock>>,
     last: Option<Stand>,
     rates: Vec<Rate>,
     /// Whether it was seen to fall, or to stand still while its writers ran: it counts nothing.
@@ -81,7 +82,9 @@ impl Pulse {
     /// Follows words of these lines: those that somebody writes, and those of locks.
     pub(crate) fn new(targets: &Targets, lines: &[TouchedLine], waited: &[WatchedLock]) -> Pulse {
         let words = || lines.iter().flat_map(|line| line.words.iter().map(move |word| (line, word)));
-        let counters: Vec<Counter> = words().filter_map(|(_, word)| Counter::of(word)).take(MOST_WORDS).collect();
+        let mut clocks = Clocks { targets, of_threads: BTreeMap::new() };
+        let counters = words().filter(|(_, word)| Counter::is_any(word)).take(MOST_WORDS);
+        let counters: Vec<Counter> = counters.map(|(_, word)| Counter::of(word, clocks.of(word))).collect();
         let waited: BTreeSet<u64> = waited.iter().map(|lock| lock.offset).collect();
         let is_lock = |line: &TouchedLine, word: &TouchedWord| {
             line.verdict == LineVerdict::LockWord && !word.writers.is_empty() || waited.contains(&word.offset)
@@ -90,7 +93,7 @@ impl Pulse {
         let locks: Vec<Lock> = locks.map(|(_, word)| Lock { offset: word.offset, looks: 0, held: 0 }).collect();
         let offsets = counters.iter().map(|one| one.offset).chain(locks.iter().map(|one| one.offset));
         let offsets: BTreeSet<u64> = offsets.collect();
-        let place = |target: &crate::Target| {
+        let place = |target: &Target| {
             let address = |offset: &u64| Some((*offset, target.addresses(*offset).next()?));
             Place { memory: Memory::of(target.pid), addresses: offsets.iter().filter_map(address).collect() }
         };
@@ -117,7 +120,7 @@ impl Pulse {
         for counter in self.counters.iter_mut().filter(|one| !one.is_none) {
             let at = Instant::now();
             let value = read(&self.places, counter.offset, counter.bytes);
-            let cpu_ns = counter.writers.iter().map(|pid| cpu_clock::used_ns(*pid)).sum();
+            let cpu_ns = counter.writers.iter().map(|clock| clock.used_ns()).sum();
             let stand = value.filter(|_| at.elapsed() <= MOMENT).map(|value| Stand { at, value, cpu_ns });
             counter.enter(stand);
         }
@@ -149,19 +152,63 @@ fn read(places: &[Place], offset: u64, bytes: usize) -> Option<u64> {
     })
 }
 
+/// The clocks of those who write words.
+struct Clocks<'a> {
+    targets: &'a Targets,
+    /// One a thread, whichever words it writes.
+    of_threads: BTreeMap<u32, Rc<Clock>>,
+}
+
+impl Clocks<'_> {
+    /// Of the threads that write a word. Of a process with one thread, or whose threads cannot be told or have no clock, that
+    /// of the process.
+    fn of(&mut self, word: &TouchedWord) -> Vec<Rc<Clock>> {
+        let mut clocks = Vec::new();
+        for pid in &word.writers {
+            match self.of_threads(*pid, word) {
+                Some(of_threads) => clocks.extend(of_threads),
+                None => clocks.push(Rc::new(Clock::Process(*pid))),
+            }
+        }
+        clocks
+    }
+
+    fn of_threads(&mut self, pid: u32, word: &TouchedWord) -> Option<Vec<Rc<Clock>>> {
+        let has_several = |target: &&Target| target.pid == pid && target.threads.len() > 1;
+        self.targets.processes.iter().find(has_several)?;
+        let writes = word.instructions.iter().filter(|at| at.pid == pid && at.writes);
+        let tids: BTreeSet<u32> = writes.flat_map(|at| &at.tids).copied().collect();
+        let clocks = tids.into_iter().map(|tid| self.of_thread(tid)).collect::<Option<Vec<_>>>()?;
+        (!clocks.is_empty()).then_some(clocks)
+    }
+
+    fn of_thread(&mut self, tid: u32) -> Option<Rc<Clock>> {
+        if let Some(known) = self.of_threads.get(&tid) {
+            return Some(Rc::clone(known));
+        }
+        let clock = Rc::new(Clock::of_thread(tid).ok()?);
+        self.of_threads.insert(tid, Rc::clone(&clock));
+        Some(clock)
+    }
+}
+
 impl Counter {
-    fn of(word: &TouchedWord) -> Option<Counter> {
-        let can_count =
-            matches!(word.bytes, 4 | 8) && word.offset % CACHE_LINE_BYTES + u64::from(word.bytes) <= CACHE_LINE_BYTES;
-        (can_count && !word.writers.is_empty()).then(|| Counter {
+    /// Whether a word may count something.
+    fn is_any(word: &TouchedWord) -> bool {
+        let within = word.offset % CACHE_LINE_BYTES + u64::from(word.bytes) <= CACHE_LINE_BYTES;
+        matches!(word.bytes, 4 | 8) && within && !word.writers.is_empty()
+    }
+
+    fn of(word: &TouchedWord, writers: Vec<Rc<Clock>>) -> Counter {
+        Counter {
             offset: word.offset,
             bytes: word.bytes as usize,
             step: word.adds.unwrap_or(1).max(1),
-            writers: word.writers.clone(),
+            writers,
             last: None,
             rates: Vec::new(),
             is_none: false,
-        })
+        }
     }
 
     /// Goes on to how it stands now; `None` is no moment, and the piece that ended with it none either.
@@ -212,7 +259,7 @@ mod tests {
     use std::time::Instant;
 
     fn counter(bytes: usize, step: u64) -> Counter {
-        Counter { offset: 0, bytes, step, writers: vec![1], last: None, rates: vec![], is_none: false }
+        Counter { offset: 0, bytes, step, writers: Vec::new(), last: None, rates: vec![], is_none: false }
     }
 
     /// Its values one piece apart, its writer running half of the time; `None` is no moment.

@@ -2,23 +2,26 @@
 //!
 //! Programs and their debug information are what somebody else made, perhaps in order to break who reads them, and a
 //! watcher is often root. So this process opens the file and reads none of it: a child without privileges does
-//! ([`serve`]), bounded in memory and time. One that crashes, hangs or talks nonsense costs the names.
+//! ([`serve`]), bounded in memory and time. One that crashes, hangs or talks nonsense costs the names. Where the debug
+//! information was split off, the child says what it lacks, this process looks for it, and another child reads both.
 
+mod beside;
 mod child;
 mod parser;
 mod spots;
 
+pub(crate) use beside::open;
 pub use child::SymbolParser;
 pub use parser::serve;
 pub(crate) use spots::{Spot, What};
 
 use crate::maps::Mapping;
 use crate::notes::Notes;
-use child::Answer;
+use beside::{Handed, Search};
+use child::{Answer, NoAnswer, Told};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{File, OpenOptions};
-use std::io::{Read, Seek};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::File;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// What tells a program that it was started to read symbols: see [`SymbolParser::this_program`].
@@ -60,11 +63,10 @@ pub(crate) fn places(
     }
     let Some(parser) = parser else { return places };
     let deadline = Instant::now() + TIME_MAX;
-    for asked in files.into_values() {
-        let Some(file) = asked.file else { continue };
-        let offsets: Vec<u64> = asked.offsets.keys().copied().collect();
-        match parser.ask(&file, &offsets, deadline) {
-            Ok(answers) => enter(&asked.offsets, answers, &mut places),
+    for mut asked in files.into_values() {
+        let Some(file) = asked.file.take() else { continue };
+        match asked.told(parser, file, deadline) {
+            Ok(told) => enter(&asked.offsets, told.answers, &mut places),
             Err(why) => notes.add(
                 "no_symbols",
                 None,
@@ -78,6 +80,8 @@ pub(crate) fn places(
 
 /// A file, and the addresses that are looked for in it by offset.
 struct Asked {
+    /// One that maps it.
+    pid: u32,
     path: String,
     file: Option<File>,
     offsets: BTreeMap<u64, Vec<(u32, u64)>>,
@@ -85,20 +89,34 @@ struct Asked {
 
 impl Asked {
     fn of(pid: u32, mapping: &Mapping) -> Asked {
-        Asked { path: mapping.path.clone().unwrap_or_default(), file: open(pid, mapping), offsets: BTreeMap::new() }
+        let path = mapping.path.clone().unwrap_or_default();
+        Asked { pid, path, file: open(pid, mapping), offsets: BTreeMap::new() }
     }
-}
 
-/// Opens what is mapped there: by the mapping itself where that is permitted, which finds deleted files and those of
-/// other file systems too; else by its path as the process sees it.
-pub(crate) fn open(pid: u32, mapping: &Mapping) -> Option<File> {
-    let path = mapping.path.clone().unwrap_or_default();
-    let names =
-        [format!("/proc/{pid}/map_files/{:x}-{:x}", mapping.start, mapping.end), format!("/proc/{pid}/root{path}")];
-    // Not to wait for a pipe that somebody put in its place.
-    let open = |name: &String| OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(name);
-    let is_file = |file: &File| file.metadata().is_ok_and(|about| about.is_file());
-    names.iter().filter_map(|name| open(name).ok()).find(is_file)
+    /// What a child says of the file, and one of the files that its debug information was split off to, where it lacks those
+    /// and they are there.
+    fn told(&self, parser: &SymbolParser, program: File, deadline: Instant) -> Result<Told, NoAnswer> {
+        let offsets: Vec<u64> = self.offsets.keys().copied().collect();
+        let search = Search { pid: self.pid, path: Path::new(&self.path), folders: parser.folders() };
+        let mut handed = Handed::new(program);
+        let mut told = parser.ask(&handed, &offsets, deadline)?;
+        let mut debug: Option<PathBuf> = None;
+        // What was moved may lack what it shares.
+        for _ in 0..2 {
+            let Some(lack) = told.lack.clone() else { break };
+            for (path, file) in search.files(&lack, debug.as_deref()) {
+                *handed.part(lack.part) = Some(file);
+                // That of another build is as good as none.
+                let better = parser.ask(&handed, &offsets, deadline).ok();
+                if let Some(better) = better.filter(|told| told.lack.as_ref().map(|one| one.part) != Some(lack.part)) {
+                    (told, debug) = (better, Some(path));
+                    break;
+                }
+                *handed.part(lack.part) = None;
+            }
+        }
+        Ok(told)
+    }
 }
 
 /// The places in a file at which locks are taken, as a child reads them.
@@ -106,19 +124,21 @@ pub(crate) fn open(pid: u32, mapping: &Mapping) -> Option<File> {
 /// # Errors
 /// Why there is no answer, in words.
 pub(crate) fn spots(parser: &SymbolParser, file: &File) -> Result<BTreeSet<Spot>, String> {
-    parser.ask_spots(file, Instant::now() + TIME_MAX).map_err(|why| why.to_string())
+    let program = file.try_clone().map_err(|error| error.to_string())?;
+    parser.ask_spots(&Handed::new(program), Instant::now() + TIME_MAX).map_err(|why| why.to_string())
 }
 
 /// What a watcher would show of a program's file: functions, files and places at which locks are taken, for instructions at
 /// these offsets in it; `None` where its reader gives up. Both sides of the talk in one process, without the bounds and the
 /// lost privileges that stand between them elsewhere: for tests, of files that may take this process down.
-pub fn unguarded(mut program: impl Read + Seek, offsets: &[u64]) -> Option<Vec<String>> {
+pub fn unguarded(program: File, offsets: &[u64]) -> Option<Vec<String>> {
+    let handed = Handed::new(program);
     let (mut names, mut places) = (Vec::new(), Vec::new());
-    parser::tell(&mut program, offsets, &mut names)?;
-    spots::tell(&mut program, &mut places)?;
+    parser::tell(&handed, offsets, &mut names)?;
+    spots::tell(&handed.program, &mut places)?;
     let text = |told: &[u8]| String::from_utf8_lossy(told).into_owned();
     let shown = |answer: Answer| [answer.symbol, answer.source.map(|(file, line)| format!("{file}:{line}"))];
-    let names = child::parse(&text(&names)).into_values().flat_map(shown).flatten();
+    let names = child::parse(&text(&names)).answers.into_values().flat_map(shown).flatten();
     Some(names.chain(spots::parse(&text(&places)).iter().map(|spot| format!("{spot:?}"))).collect())
 }
 
@@ -135,3 +155,6 @@ fn enter(
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

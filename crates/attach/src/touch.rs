@@ -209,10 +209,14 @@ impl Told<'_> {
             entry.hits += one.touch.hits;
             entry.per_second = entry.per_second.map(|sum| sum + one.rate);
             entry.at_least |= one.at_least;
-            entry.threads += u32::from(threads.insert((key.0, key.1, one.user.1)));
+            if threads.insert((key.0, key.1, one.user.1)) {
+                entry.threads += 1;
+                entry.tids.push(one.user.1);
+            }
             entry.reads |= one.touch.reads;
             entry.writes |= one.touch.writes;
         }
+        instructions.values_mut().for_each(|at| at.tids.sort_unstable());
         TouchedWord {
             offset: word.offset,
             bytes: word.bytes as u32,
@@ -246,6 +250,7 @@ impl Told<'_> {
             per_second: Some(0.0),
             at_least: false,
             threads: 0,
+            tids: Vec::new(),
         }
     }
 
@@ -336,6 +341,7 @@ impl Told<'_> {
             per_second: None,
             at_least: false,
             threads: 0,
+            tids: Vec::new(),
         }
     }
 

@@ -50,6 +50,9 @@ pub struct WatchOptions<'a> {
     pub fields: Option<&'a Fields>,
     /// Whether every acquisition is counted ([`futex::probe()`]); for this, too, the parser is needed.
     pub uprobes: bool,
+    /// Whether to end now, with what was seen until then. Asked from the thread that watches, some fifty times a second but
+    /// while it reads symbols.
+    pub stop: &'a dyn Fn() -> bool,
 }
 
 /// Watches what was found, and tells what happens as it happens, from two threads. It changes nothing in the targets, and
@@ -78,8 +81,21 @@ pub fn watch(root: &Root, found: Found, options: &WatchOptions<'_>, tell: &(dyn 
         });
     }
     processes.sort_by_key(|one| one.pid);
-    let Seen { lines, locks, cost, .. } = seen;
-    Attach { schema_version: SCHEMA_VERSION, segment, watched_ns, processes, lines, locks, cost, notes, scenario: None }
+    let Seen { lines, locks, cost, ended_in, .. } = seen;
+    let ended_early = ended_in.is_some();
+    notes.extend(ended_in.map(|phase| ended(phase, watched_ns, options.time)));
+    Attach {
+        schema_version: SCHEMA_VERSION,
+        segment,
+        watched_ns,
+        ended_early,
+        processes,
+        lines,
+        locks,
+        cost,
+        notes,
+        scenario: None,
+    }
 }
 
 /// What the steps saw.
@@ -89,6 +105,8 @@ struct Seen {
     locks: Vec<WatchedLock>,
     notes: Vec<AttachNote>,
     cost: WatchCost,
+    /// The phase in which it was ended, where it was before its time.
+    ended_in: Option<Phase>,
 }
 
 /// Runs `work` while the lookout looks in a thread of its own.
@@ -112,26 +130,55 @@ struct Steps<'a> {
 }
 
 impl Steps<'_> {
-    /// The phases, one behind the other.
+    /// The phases, one behind the other, until it is to end.
     fn all(&self) -> Seen {
         self.begin(Phase::Baseline, self.until(BASELINE_ENDS));
         self.rest(self.until(BASELINE_ENDS));
         self.lookout.mark(1);
-        let time = self.begin(Phase::Touch, self.until(TOUCH_ENDS));
-        let touched = self.touch(time);
-        let until = self.until(if self.options.uprobes { WAITS_END_BEFORE_PROBES } else { WAITS_END });
-        self.begin(Phase::Waits, until);
-        let waited = futex::watch(self.root, &self.targets(), || Instant::now() >= until);
-        let probed = self.probe();
-        let mut seen = self.seen(touched, waited, probed);
+        if self.is_to_end() {
+            return Seen { ended_in: Some(Phase::Baseline), ..Seen::default() };
+        }
+        let mut seen = self.closely();
         self.lookout.mark(2);
+        if seen.ended_in.is_some() {
+            return seen;
+        }
         let least = self.options.time.mul_f64(AFTER_LEAST);
         let end = self.until(1.0).max(Instant::now() + least);
         self.begin(Phase::After, end);
         let pulse = self.pulse(end, &seen);
         self.lookout.mark(3);
         pulse.tell(&mut seen.lines);
+        seen.ended_in = self.ended_in(Phase::After);
         seen
+    }
+
+    /// The phases that cost the targets something.
+    fn closely(&self) -> Seen {
+        let time = self.begin(Phase::Touch, self.until(TOUCH_ENDS));
+        let touched = self.touch(time);
+        let mut ended_in = self.ended_in(Phase::Touch);
+        let (mut waited, mut probed) = (Waits::default(), Probed::default());
+        if ended_in.is_none() {
+            let until = self.until(if self.options.uprobes { WAITS_END_BEFORE_PROBES } else { WAITS_END });
+            self.begin(Phase::Waits, until);
+            waited = futex::watch(self.root, &self.targets(), || Instant::now() >= until || self.is_to_end());
+            ended_in = self.ended_in(Phase::Waits);
+        }
+        if ended_in.is_none() {
+            probed = self.probe();
+            ended_in = self.ended_in(Phase::Probe);
+        }
+        Seen { ended_in, ..self.seen(touched, waited, probed) }
+    }
+
+    fn is_to_end(&self) -> bool {
+        (self.options.stop)()
+    }
+
+    /// That phase, where the watch is to end in it.
+    fn ended_in(&self, phase: Phase) -> Option<Phase> {
+        self.is_to_end().then_some(phase)
     }
 
     fn until(&self, share: f64) -> Instant {
@@ -145,10 +192,10 @@ impl Steps<'_> {
         time
     }
 
-    /// Waits, as long as anybody maps the segment.
+    /// Waits, as long as anybody maps the segment and it is not to end.
     fn rest(&self, until: Instant) {
         while let Some(left) = until.checked_duration_since(Instant::now()) {
-            if self.lookout.is_deserted() {
+            if self.lookout.is_deserted() || self.is_to_end() {
                 return;
             }
             std::thread::sleep(left.min(NAP));
@@ -159,7 +206,7 @@ impl Steps<'_> {
     fn pulse(&self, until: Instant, seen: &Seen) -> Pulse {
         let mut pulse = Pulse::new(&self.targets(), &seen.lines, &seen.locks);
         while let Some(left) = until.checked_duration_since(Instant::now()) {
-            if self.lookout.is_deserted() {
+            if self.lookout.is_deserted() || self.is_to_end() {
                 break;
             }
             pulse.look();
@@ -178,7 +225,7 @@ impl Steps<'_> {
             return Touched::default();
         }
         let WatchOptions { penalty, parser, fields, .. } = *self.options;
-        let stop = || self.lookout.is_deserted();
+        let stop = || self.lookout.is_deserted() || self.is_to_end();
         let proving = |time| (self.tell)(News::Phase(Phase::Proof, time));
         touch::watch(&targets, &TouchOptions { time, penalty, parser, fields, stop: &stop, proving: &proving })
     }
@@ -187,7 +234,7 @@ impl Steps<'_> {
         let Some(parser) = self.options.parser.filter(|_| self.options.uprobes) else { return Probed::default() };
         let until = self.until(WAITS_END);
         self.begin(Phase::Probe, until);
-        futex::probe(self.root, &self.targets(), parser, || Instant::now() >= until)
+        futex::probe(self.root, &self.targets(), parser, || Instant::now() >= until || self.is_to_end())
     }
 
     /// What the steps saw, each made whole by the other's: a word that is waited for is a lock, and who spins on it does not
@@ -224,6 +271,29 @@ fn foreign_addresses(target: &Target) -> Option<AttachNote> {
         text: format!("process {} has addresses of {bits} bits: it is counted and proved as others are", target.pid),
         cure: None,
     })
+}
+
+/// A watch that was ended before its time: what it lacks for that.
+fn ended(phase: Phase, watched_ns: u64, time: Duration) -> AttachNote {
+    let lacks = match phase {
+        Phase::Baseline => "nothing was looked at but what the processes count",
+        Phase::Touch | Phase::Proof => {
+            "who touches what was looked at for a part of its time, and who waits for whom not at all"
+        }
+        Phase::Waits => "who waits for whom was looked at for a part of its time",
+        Phase::Probe => "acquisitions were counted for a part of their time",
+        Phase::After => "the rates of the last part are of a shorter time",
+    };
+    AttachNote {
+        id: "ended_early".to_owned(),
+        pid: None,
+        text: format!(
+            "ended early after {:.1} s of {:.1} s, as it was asked to: {lacks}",
+            watched_ns as f64 / 1e9,
+            time.as_secs_f64()
+        ),
+        cure: None,
+    }
 }
 
 /// Who joined while the steps ran was counted from then on, and its accesses were not all seen.

@@ -9,7 +9,7 @@ use plan::{Bound, Cpu, CpuId, Plan, TickRate, Topology};
 use record::{Run, SCHEMA_VERSION};
 use scenario::Loaded;
 use shm_layout::{Segment, SegmentMap, SegmentSpec};
-use std::io::Cursor;
+use std::io::Write;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::LazyLock;
@@ -214,7 +214,9 @@ fn look(found: &Struct) {
 pub fn symbols(bytes: &[u8]) -> Reached {
     let step = (bytes.len() / 256).max(1);
     let offsets: Vec<u64> = (0..bytes.len() as u64).step_by(step).collect();
-    match attach::symbols::unguarded(Cursor::new(bytes), &offsets) {
+    let mut program = tempfile::tempfile_in("/dev/shm").expect("a file in memory");
+    program.write_all(bytes).expect("memory for a program");
+    match attach::symbols::unguarded(program, &offsets) {
         Some(names) => {
             names.iter().for_each(|name| hold::terminal(name));
             Reached::Inside

@@ -13,6 +13,9 @@ pub struct Attach {
     pub segment: AttachedSegment,
     /// How long it was watched, nanoseconds of CLOCK_MONOTONIC, all steps together.
     pub watched_ns: u64,
+    /// Whether it ended before its time, as its user asked: what its later steps would have seen is missing.
+    #[serde(default)]
+    pub ended_early: bool,
     /// The processes that mapped it while it was watched, ascending by pid.
     pub processes: Vec<AttachedProcess>,
     /// Its cache lines that somebody was seen to touch, the dearest first.
@@ -240,7 +243,7 @@ pub struct TouchedWord {
 pub struct WordPace {
     /// Times a second that it was written, by all its writers.
     pub per_second: Interval,
-    /// Times a second of its writers' CPU time; `None` where that could not be read.
+    /// Times a second of the CPU time of the threads that write it, together; `None` where that could not be read.
     pub per_cpu_second: Option<Interval>,
     /// Pieces of time that this is made of.
     pub pieces: u32,
@@ -279,6 +282,9 @@ pub struct TouchingInstruction {
     /// Threads of the process that were seen at it.
     #[serde(default)]
     pub threads: u32,
+    /// Which, ascending; of threads that followed each other, the first. Empty where it was not proved.
+    #[serde(default)]
+    pub tids: Vec<u32>,
 }
 
 /// A word in the segment that somebody waited for.

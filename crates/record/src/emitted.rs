@@ -43,10 +43,13 @@ pub struct EmittedRole {
     pub role: String,
     /// The processes that it stands for, ascending.
     pub pids: Vec<u32>,
+    /// The threads that it stands for, ascending, where threads of one process have several roles; else empty.
+    #[serde(default)]
+    pub tids: Vec<u32>,
     /// Workers that it has in the file: one for each process, or thread, that does what it does.
     pub workers: u32,
-    /// Work between the accesses of a pass that was found to bring the lab to the observed rate, or that follows from how
-    /// long a lock was held; nanoseconds.
+    /// Work between the accesses of a pass, outside of locks, that was found to bring the lab to the observed rate;
+    /// nanoseconds.
     pub work_ns: u64,
     /// Whether `work_ns` was found by trying: then that the medians agree shows only that the accesses fit into the pass.
     pub fitted: bool,

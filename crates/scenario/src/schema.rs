@@ -95,7 +95,7 @@ pub(crate) const LEAST_MEASURED: Nanos = Nanos(1_000_000);
 pub const WINDOW: (Nanos, Nanos) = (LEAST_MEASURED, Nanos(3_600_000_000_000));
 /// Bounds of a warm-up.
 pub const WARM_UP: (Nanos, Nanos) = (Nanos(0), Nanos(3_600_000_000_000));
-/// Bounds of `after`; beside them it must leave [`LEAST_MEASURED`] of the window.
+/// Bounds of `after`; beside them it must leave the least measured time of the window.
 pub const AFTER: (Nanos, Nanos) = (Nanos(0), Nanos(3_600_000_000_000));
 /// Bounds of a budget.
 pub(crate) const BUDGET: (Nanos, Nanos) = (Nanos(100_000_000), Nanos(86_400_000_000_000));

@@ -1,7 +1,7 @@
 //! An ELF file: the sections with debug information, whole and decompressed, and what names the files beside it.
 
 use crate::error::Error;
-use gimli::RunTimeEndian;
+use gimli::{Dwarf, DwarfFileType, EndianSlice, RunTimeEndian, SectionId};
 use object::read::ReadCache;
 use object::{CompressionFormat, Object, ObjectKind, ObjectSection, ObjectSymbol, RelocationKind, RelocationTarget};
 use std::collections::HashMap;
@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 /// for all memory.
 const SECTION_BYTES_MAX: u64 = 8 << 30;
 
-/// Sections that are read; those of a `.dwo` or `.dwp` file end in `.dwo`.
-const SECTIONS: [&str; 11] = [
+/// Sections that types are read of; those of a `.dwo` or `.dwp` file end in `.dwo`.
+const OF_TYPES: [&str; 11] = [
     ".debug_abbrev",
     ".debug_addr",
     ".debug_info",
@@ -29,43 +29,79 @@ const SECTIONS: [&str; 11] = [
     ".BTF",
 ];
 
+/// Sections that places in the source are read of ([`Elf::read`]).
+pub const OF_LINES: [&str; 10] = [
+    ".debug_abbrev",
+    ".debug_addr",
+    ".debug_info",
+    ".debug_line",
+    ".debug_line_str",
+    ".debug_ranges",
+    ".debug_rnglists",
+    ".debug_str",
+    ".debug_str_offsets",
+    ".debug_aranges",
+];
+
+/// A section's bytes, as `gimli` takes them.
+pub type Slice<'a> = EndianSlice<'a, RunTimeEndian>;
+
+/// Which names the sections of a file have.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Sections {
+    /// `.debug_info`.
+    Main,
+    /// `.debug_info.dwo`.
+    Split,
+}
+
 /// What of an ELF file is of use here.
-pub(crate) struct Elf {
+pub struct Elf {
+    /// Its name in messages.
     pub(crate) path: PathBuf,
     pub(crate) endian: RunTimeEndian,
     /// Bytes of a pointer.
     pub(crate) pointer_bytes: u64,
     /// The largest alignment that a number has.
     pub(crate) align_max: u64,
-    pub(crate) build_id: Option<Vec<u8>>,
+    /// What tells this build from others.
+    pub build_id: Option<Vec<u8>>,
     /// Name and checksum of the file that the debug information was moved to.
-    pub(crate) debug_link: Option<(Vec<u8>, u32)>,
+    pub debug_link: Option<(Vec<u8>, u32)>,
     /// Name and build identifier of the file that several share a part of it in.
-    pub(crate) alt_link: Option<(Vec<u8>, Vec<u8>)>,
+    pub alt_link: Option<(Vec<u8>, Vec<u8>)>,
     sections: HashMap<String, Vec<u8>>,
 }
 
 impl Elf {
-    /// Reads it.
+    /// Reads what types are made of.
     pub(crate) fn open(path: &Path) -> Result<Elf, Error> {
-        let unreadable = |why| Error::Unreadable { file: path.to_owned(), why };
         if let Some(seen) = no_plain_file(path)? {
             return Err(not_elf(path, seen));
         }
-        let mut file = File::open(path).map_err(unreadable)?;
-        must_be_elf(path, &mut file)?;
+        let file = File::open(path).map_err(|why| Error::Unreadable { file: path.to_owned(), why })?;
+        Elf::read(&file, path, &OF_TYPES)
+    }
+
+    /// Reads these sections of an open file, wherever its position is; `path` is its name in messages.
+    ///
+    /// # Errors
+    /// [`Error::Unreadable`], [`Error::NotElf`], [`Error::Damaged`].
+    pub fn read(file: &File, path: &Path, sections: &[&str]) -> Result<Elf, Error> {
+        let unreadable = |why| Error::Unreadable { file: path.to_owned(), why };
+        must_be_elf(path, file)?;
         let bytes = file.metadata().map_err(unreadable)?.len();
-        let cache = ReadCache::new(&file);
+        let cache = ReadCache::new(file);
         let damaged = |what: object::Error| Error::Damaged { file: path.to_owned(), what: what.to_string() };
         let object = object::File::parse(&cache).map_err(damaged)?;
-        let mut sections = HashMap::new();
+        let mut kept = HashMap::new();
         for section in object.sections() {
             let Ok(name) = section.name() else { continue };
-            let Some(name) = wanted(name) else { continue };
-            let read = Section { path, file: &file, file_bytes: bytes, name: &name };
+            let Some(name) = wanted(name, sections) else { continue };
+            let read = Section { path, file, file_bytes: bytes, name: &name };
             let data = read.data(&object, &section)?;
             // Type units of an object file are sections of one name.
-            sections.entry(name).or_insert_with(Vec::new).extend(data);
+            kept.entry(name).or_insert_with(Vec::new).extend(data);
         }
         let own = |bytes: &[u8]| bytes.to_vec();
         let wide = object.is_64();
@@ -82,28 +118,56 @@ impl Elf {
             build_id: object.build_id().map_err(damaged)?.map(own),
             debug_link: object.gnu_debuglink().map_err(damaged)?.map(|(name, sum)| (own(name), sum)),
             alt_link: object.gnu_debugaltlink().map_err(damaged)?.map(|(name, id)| (own(name), own(id))),
-            sections,
+            sections: kept,
         })
     }
 
-    /// A section's bytes; none where there is no such section.
-    pub(crate) fn section(&self, name: &str) -> &[u8] {
+    /// A section's bytes; none where there is no such section, or it was not asked for.
+    pub fn section(&self, name: &str) -> &[u8] {
         self.sections.get(name).map_or(&[], Vec::as_slice)
+    }
+
+    /// The same by what it is.
+    pub(crate) fn part(&self, id: SectionId, which: Sections) -> Slice<'_> {
+        let name = match which {
+            Sections::Main => Some(id.name()),
+            Sections::Split => id.dwo_name(),
+        };
+        EndianSlice::new(name.map_or(&[], |name| self.section(name)), self.endian)
+    }
+
+    /// Its debug information.
+    pub fn dwarf(&self, which: Sections) -> Dwarf<Slice<'_>> {
+        let Ok(mut dwarf) = Dwarf::load(|id| Ok::<_, std::convert::Infallible>(self.part(id, which)));
+        if which == Sections::Split {
+            dwarf.file_type = DwarfFileType::Dwo;
+        }
+        dwarf
+    }
+
+    /// Whether the debug information in `moved`, read of `file`, is of this program's build: by the identifier, and where it
+    /// has none by the checksum of the file that it names.
+    pub fn is_of_this_build(&self, moved: &Elf, file: &File) -> bool {
+        match (&self.build_id, &self.debug_link) {
+            (Some(id), _) => moved.build_id.as_ref() == Some(id),
+            (None, Some((_, sum))) => checksum(file) == Some(*sum),
+            (None, None) => false,
+        }
     }
 }
 
 /// The name under which a section is kept; `None` for one that is not read.
-fn wanted(name: &str) -> Option<String> {
+fn wanted(name: &str, sections: &[&str]) -> Option<String> {
     // .zdebug_info is an older spelling of a compressed .debug_info.
     let name = match name.strip_prefix(".zdebug_") {
         Some(rest) => format!(".debug_{rest}"),
         None => name.to_owned(),
     };
-    SECTIONS.contains(&name.strip_suffix(".dwo").unwrap_or(&name)).then_some(name)
+    sections.contains(&name.strip_suffix(".dwo").unwrap_or(&name)).then_some(name)
 }
 
-/// What stands there, where it is no plain file. Asked before it is opened: a pipe or a terminal might never have anything to read, a device never end, and a program's
-/// debug information may name any file as holding a part of it.
+/// What stands there, where it is no plain file. Asked before it is opened: a pipe or a terminal might never have
+/// anything to read, a device never end, and a program's debug information may name any file as holding a part of it.
 pub(crate) fn no_plain_file(path: &Path) -> Result<Option<&'static str>, Error> {
     let about = std::fs::metadata(path).map_err(|why| Error::Unreadable { file: path.to_owned(), why })?;
     Ok(match about.is_file() {
@@ -113,18 +177,31 @@ pub(crate) fn no_plain_file(path: &Path) -> Result<Option<&'static str>, Error> 
     })
 }
 
-fn must_be_elf(path: &Path, file: &mut File) -> Result<(), Error> {
+/// Of a whole file, as `.gnu_debuglink` has it; `None` where it cannot be read.
+fn checksum(file: &File) -> Option<u32> {
+    const PART: usize = 1 << 16;
+    let (mut sum, mut part, mut at) = (flate2::Crc::new(), vec![0; PART], 0);
+    loop {
+        match file.read_at(&mut part, at).ok()? {
+            0 => return Some(sum.sum()),
+            bytes => {
+                sum.update(&part[..bytes]);
+                at += bytes as u64;
+            }
+        }
+    }
+}
+
+fn must_be_elf(path: &Path, file: &File) -> Result<(), Error> {
     let mut magic = [0; 4];
-    let mut begin = Vec::new();
-    file.take(4).read_to_end(&mut begin).map_err(|why| Error::Unreadable { file: path.to_owned(), why })?;
-    magic[..begin.len()].copy_from_slice(&begin);
+    let bytes = file.read_at(&mut magic, 0).map_err(|why| Error::Unreadable { file: path.to_owned(), why })?;
     match &magic {
         b"\x7fELF" => Ok(()),
-        _ if begin.is_empty() => Err(not_elf(path, "it is empty")),
+        _ if bytes == 0 => Err(not_elf(path, "it is empty")),
         [b'#', b'!', ..] => Err(not_elf(path, "it is a script")),
         b"!<ar" => Err(not_elf(path, "it is an archive of object files")),
         [0x9f, 0xeb, ..] | [0xeb, 0x9f, ..] => Err(not_elf(path, "it is BTF, which --btf reads")),
-        _ => Err(not_elf(path, &format!("it begins with {:02x?}", &begin))),
+        _ => Err(not_elf(path, &format!("it begins with {:02x?}", &magic[..bytes]))),
     }
 }
 

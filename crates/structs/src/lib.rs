@@ -7,11 +7,12 @@
 
 mod btf;
 mod dwarf;
-mod elf;
+pub mod elf;
 mod error;
 mod layout;
 mod parts;
 pub mod skeleton;
+pub mod split_off;
 mod wanted;
 
 pub use error::Error;

@@ -42,6 +42,11 @@ fn lock(memory: &Memory, kind: LockKind, worker: u32) -> SharedLock<'_> {
     unsafe { SharedLock::new(memory.place(), kind, worker) }
 }
 
+/// Every kind; where Miri runs this the lab's own, since it knows few of the C library's calls.
+fn kinds() -> impl Iterator<Item = LockKind> {
+    LockKind::ALL.into_iter().filter(|&kind| !cfg!(miri) || waits_by_itself(kind))
+}
+
 fn never() -> bool {
     false
 }
@@ -63,7 +68,7 @@ fn wait(lock: &mut SharedLock<'_>) -> Acquired {
 
 #[test]
 fn handoffs_and_the_last_owner_are_told_by_every_kind() {
-    for kind in LockKind::ALL {
+    for kind in kinds() {
         let memory = made(kind);
         let mut locks = [0, 1].map(|worker| lock(&memory, kind, worker));
         assert_eq!(locks[0].last_owner(), None, "{kind:?}");
@@ -80,7 +85,7 @@ fn handoffs_and_the_last_owner_are_told_by_every_kind() {
 
 #[test]
 fn every_kind_tells_whether_it_is_held() {
-    for kind in LockKind::ALL {
+    for kind in kinds() {
         let memory = made(kind);
         let looks = lock(&memory, kind, 1);
         let mut mine = lock(&memory, kind, 0);
@@ -134,7 +139,7 @@ fn while_held<T>(memory: &Memory, kind: LockKind, body: impl FnOnce(SharedLock<'
 
 #[test]
 fn a_first_attempt_on_a_held_lock_is_contended_and_the_wait_ends_with_the_release() {
-    for kind in LockKind::ALL {
+    for kind in kinds() {
         while_held(&made(kind), kind, |mut other, release| {
             assert_eq!(other.try_acquire(false), Ok(Attempt::Contended), "{kind:?}");
             drop(release);
@@ -149,6 +154,7 @@ fn a_first_attempt_on_a_held_lock_is_contended_and_the_wait_ends_with_the_releas
 /// handoff until the scheduler brings the next one on, some milliseconds.
 fn passes(kind: LockKind, workers: u32) -> u64 {
     match kind {
+        _ if cfg!(miri) => 20,
         LockKind::Ticket | LockKind::Mcs | LockKind::Clh if workers > 2 => 40,
         LockKind::Ticket | LockKind::Mcs | LockKind::Clh => 400,
         _ => 20_000,
@@ -318,7 +324,7 @@ impl<'a> Compiled<'a> {
 /// Half of the releases of what compiled code has acquired by itself go by the hook, as those of sampled holds do.
 #[test]
 fn compiled_code_and_hooks_exclude_each_other() {
-    for kind in LockKind::ALL {
+    for kind in kinds() {
         let (memory, count) = (made(kind), AtomicU64::new(0));
         // Relaxed, and apart: what makes this exact is the lock.
         let bump = || count.store(count.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
@@ -344,8 +350,8 @@ fn compiled_code_and_hooks_exclude_each_other() {
 
 #[test]
 fn compiled_code_that_reads_knows_when_it_read_what_belongs_together() {
-    const WRITINGS: u64 = 20_000;
-    for kind in LockKind::ALL.into_iter().filter(|kind| kind.shares_readers()) {
+    const WRITINGS: u64 = if cfg!(miri) { 20 } else { 20_000 };
+    for kind in kinds().filter(|kind| kind.shares_readers()) {
         let (memory, words, done) = (made(kind), [AtomicU64::new(0), AtomicU64::new(0)], AtomicBool::new(false));
         scope(|scope| {
             scope.spawn(|| {
@@ -378,7 +384,7 @@ fn what_compiled_code_tells_is_taken_for_what_it_is() {
         let memory = made(kind);
         lock(&memory, kind, 0).settle(false, told)
     };
-    for kind in LockKind::ALL {
+    for kind in kinds() {
         let busy = match kind {
             LockKind::Semaphore => -1,
             LockKind::Mcs => 2, // the name of a node
@@ -396,7 +402,7 @@ fn what_compiled_code_tells_is_taken_for_what_it_is() {
 #[test]
 fn a_wait_that_ends_at_a_time_leaves_the_lock_as_it_was() {
     let timeout = Duration::from_millis(5);
-    for kind in LockKind::ALL {
+    for kind in kinds() {
         let memory = made(kind);
         if !kind.times_out() {
             let refused = lock(&memory, kind, 0).acquire_until(false, timeout, &mut Effort::default(), &never);
@@ -426,7 +432,7 @@ fn waits_by_itself(kind: LockKind) -> bool {
 
 #[test]
 fn a_waiter_of_the_lab_s_own_kinds_gives_up_when_told() {
-    for kind in LockKind::ALL.into_iter().filter(|&kind| waits_by_itself(kind)) {
+    for kind in kinds().filter(|&kind| waits_by_itself(kind)) {
         while_held(&made(kind), kind, |mut other, _release| {
             assert_eq!(other.try_acquire(false), Ok(Attempt::Contended));
             let asked = std::cell::Cell::new(0);
@@ -449,7 +455,7 @@ fn tells_nothing(kind: LockKind) -> bool {
 
 #[test]
 fn releasing_what_is_not_held_is_refused_where_the_kind_can_tell() {
-    for kind in LockKind::ALL.into_iter().filter(|&kind| !tells_nothing(kind)) {
+    for kind in kinds().filter(|&kind| !tells_nothing(kind)) {
         let memory = made(kind);
         let mut mine = lock(&memory, kind, 0);
         assert_eq!(mine.release(false, &never), Err(LockError::NotHeld), "{kind:?}");
@@ -511,7 +517,7 @@ fn a_sequence_lock_s_reader_reads_again_after_a_writer_and_keeps_none_out() {
 
 #[test]
 fn kinds_without_readers_take_a_reader_for_an_owner() {
-    for kind in LockKind::ALL.into_iter().filter(|kind| !kind.shares_readers()) {
+    for kind in kinds().filter(|kind| !kind.shares_readers()) {
         let memory = made(kind);
         let mut mine = lock(&memory, kind, 0);
         assert!(matches!(mine.try_acquire(true), Ok(Attempt::Acquired(_))), "{kind:?}");

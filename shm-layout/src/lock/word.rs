@@ -4,17 +4,17 @@
 
 use super::time::timespec;
 use crate::SharedMemory;
+use crate::atom::Atom;
 use nix::errno::Errno;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 /// A 32-bit word that several processes use at once. Orderings are those of [`AtomicU32`].
-pub(super) trait Word {
-    fn load(&self, order: Ordering) -> u32;
-    fn store(&self, value: u32, order: Ordering);
+pub(super) trait Word: Atom<u32> {
+    #[cfg_attr(test, track_caller)]
     fn swap(&self, value: u32, order: Ordering) -> u32;
+    #[cfg_attr(test, track_caller)]
     fn compare_exchange(&self, current: u32, new: u32, success: Ordering, failure: Ordering) -> Result<u32, u32>;
-    fn fetch_add(&self, value: u32, order: Ordering) -> u32;
 
     /// Sleeps if the word is `expected`, until woken or for `at_most`; it may wake for no reason. Whether it slept.
     fn sleep_if(&self, expected: u32, at_most: Duration) -> Result<bool, Errno>;
@@ -27,6 +27,7 @@ pub(super) trait Word {
     fn pause(&self, seen: u32, hints: u32);
 
     /// A fence between accesses of this thread.
+    #[cfg_attr(test, track_caller)]
     fn fence(order: Ordering);
 }
 
@@ -35,16 +36,6 @@ unsafe impl SharedMemory for AtomicU32 {}
 
 impl Word for AtomicU32 {
     #[inline(always)]
-    fn load(&self, order: Ordering) -> u32 {
-        self.load(order)
-    }
-
-    #[inline(always)]
-    fn store(&self, value: u32, order: Ordering) {
-        self.store(value, order);
-    }
-
-    #[inline(always)]
     fn swap(&self, value: u32, order: Ordering) -> u32 {
         self.swap(value, order)
     }
@@ -52,11 +43,6 @@ impl Word for AtomicU32 {
     #[inline(always)]
     fn compare_exchange(&self, current: u32, new: u32, success: Ordering, failure: Ordering) -> Result<u32, u32> {
         self.compare_exchange(current, new, success, failure)
-    }
-
-    #[inline(always)]
-    fn fetch_add(&self, value: u32, order: Ordering) -> u32 {
-        self.fetch_add(value, order)
     }
 
     fn sleep_if(&self, expected: u32, at_most: Duration) -> Result<bool, Errno> {

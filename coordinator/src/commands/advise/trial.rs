@@ -2,12 +2,11 @@
 //! side.
 
 use super::{Clock, question::Question};
-use crate::campaign::{Campaign, Measured, Observer, RunError};
+use crate::campaign::{Campaign, Measured};
 use crate::commands::run::overrides;
 use crate::exit::CommandError;
 use crate::machine::Machine;
 use crate::report::logs::Logs;
-use crate::report::progress::{Progress, ProgressMode};
 use crate::signals::Signals;
 use plan::{Arm, Nanos, Plan, Repetitions};
 use std::collections::BTreeSet;
@@ -81,23 +80,7 @@ impl Lab<'_> {
             seed: self.seed,
             hold: None,
         };
-        let mode = ProgressMode::on_stderr(self.quiet);
-        let mut progress = Progress::new(mode, &plan.title, campaign.planned_repetitions());
-        progress.phase(phase);
-        let measured = campaign.measure(&mut progress, &mut Logs::default());
-        progress.finish();
-        match measured {
-            Ok(Measured { ended_early: Some(error), .. }) | Err(error) => Err(self.failed(&error)),
-            Ok(measured) => Ok(measured),
-        }
-    }
-
-    fn failed(&self, error: &RunError) -> CommandError {
-        if !error.interrupted() {
-            return CommandError::Failed(error.to_string());
-        }
-        self.signals.take();
-        CommandError::Interrupted
+        campaign.whole(Some(phase), self.quiet, &mut Logs::default())
     }
 }
 

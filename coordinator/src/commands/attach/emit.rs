@@ -9,6 +9,7 @@ mod plain;
 mod sites;
 mod text;
 mod trial;
+mod users;
 mod verbs;
 
 use crate::commands::run::assemble::typed_command;
@@ -49,7 +50,7 @@ pub(super) fn check(file: &Path) -> Result<(), CommandError> {
 ///
 /// # Errors
 /// [`CommandError`] where the file cannot be written, a repetition failed, or the user interrupted it.
-pub(super) fn emit(seen: &mut Attach, emission: &Emission<'_>) -> Result<(), CommandError> {
+pub(super) fn emit(seen: &mut Attach, emission: &Emission<'_>, signals: &Signals) -> Result<(), CommandError> {
     let machine = Machine::read().map_err(CommandError::Failed)?;
     let mut draft = Draft::of(seen);
     let file = emission.file.display().to_string();
@@ -65,7 +66,7 @@ pub(super) fn emit(seen: &mut Attach, emission: &Emission<'_>) -> Result<(), Com
     let origin = Origin { seen: &*seen, command: &command, when: &when, cpus };
     let mut out = create(emission.file, &text::text(&draft, &origin))?;
     let said = match emission.run {
-        true => Some(tried(&mut draft, &origin, &machine, emission, &file)?),
+        true => Some(tried(&mut draft, &origin, &machine, signals, emission, &file)?),
         false => None,
     };
     replace(&mut out, emission.file, &text::text(&draft, &origin))?;
@@ -73,8 +74,8 @@ pub(super) fn emit(seen: &mut Attach, emission: &Emission<'_>) -> Result<(), Com
         None => scenario(&file, &draft, EmittedState::NotRun, Some("it was not to be run".to_owned()), &no_rate),
         Some(Said::Failed(why)) => scenario(&file, &draft, EmittedState::Unresolved, Some(why), &no_rate),
         Some(Said::Cannot(why)) => scenario(&file, &draft, EmittedState::HostCannot, Some(why), &no_rate),
-        Some(Said::Rates(rates)) => {
-            let rate = |role: &DraftRole| rates.get(&role.name).map(|ns| inverted(*ns));
+        Some(Said::Took(took)) => {
+            let rate = |role: &DraftRole| took.passes.get(&role.name).map(|ns| inverted(*ns));
             judged(scenario(&file, &draft, EmittedState::Unresolved, None, &rate))
         }
     };
@@ -96,6 +97,7 @@ fn tried(
     draft: &mut Draft,
     origin: &Origin<'_>,
     machine: &Machine,
+    signals: &Signals,
     emission: &Emission<'_>,
     file: &str,
 ) -> Result<Said, CommandError> {
@@ -107,9 +109,8 @@ fn tried(
             escaped(file)
         ));
     }
-    let signals = Signals::block().map_err(|error| CommandError::Failed(error.to_string()))?;
     let seed = u64::from(rand::random::<u32>());
-    Lab { machine, signals: &signals, file, seed, quiet: emission.quiet }.run(draft, origin)
+    Lab { machine, signals, file, seed, quiet: emission.quiet }.run(draft, origin)
 }
 
 /// Passes a second of a worker in the lab.
@@ -125,7 +126,8 @@ fn scenario(file: &str, draft: &Draft, state: EmittedState, why: Option<String>,
         let ratio = observed.zip(lab).map(|(observed, lab)| over(lab, observed));
         EmittedRole {
             role: role.name.clone(),
-            pids: role.pids.clone(),
+            pids: role.pids(),
+            tids: draft.tids(role),
             workers: role.workers(),
             work_ns: role.work_ns,
             fitted: trial::is_fitted(role),

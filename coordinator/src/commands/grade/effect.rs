@@ -10,7 +10,6 @@ use crate::machine::Machine;
 use crate::needs;
 use crate::pages;
 use crate::report::logs::Logs;
-use crate::report::progress::{Progress, ProgressMode};
 use crate::report::write_error::WriteError;
 use crate::signals::Signals;
 use analysis::EffectQuestion;
@@ -63,6 +62,7 @@ pub(super) fn measure(
         return Ok(Measured::cannot(GateState::Undecided, "there is a reference", why));
     };
     let mut plan = task.plan(&[&task.starter, &task.yours, reference]);
+    plan.title.clone_from(&task.exercise.title);
     if let Some(blocks) = options.repetitions {
         plan.measure.repetitions = Repetitions::Fixed(blocks);
     }
@@ -93,22 +93,9 @@ fn run(
     let failed = |error: WriteError| CommandError::Failed(error.to_string());
     let mut logs = Logs::create(&folder, false, needs::programs(bound)).map_err(failed)?;
     let campaign = Campaign { plan, bound, machine, orders: &orders, events: &events, signals, seed, hold: None };
-    let mut progress =
-        Progress::new(ProgressMode::on_stderr(options.quiet), &task.exercise.title, campaign.planned_repetitions());
-    let measured = campaign.measure(&mut progress, &mut logs);
-    progress.finish();
+    let measured = campaign.whole(None, options.quiet, &mut logs);
     drop(held);
-    let failed = |error: &crate::campaign::RunError| match error.interrupted() {
-        true => {
-            signals.take();
-            CommandError::Interrupted
-        }
-        false => CommandError::Failed(error.to_string()),
-    };
-    let mut measured = measured.map_err(|error| failed(&error))?;
-    if let Some(error) = &measured.ended_early {
-        return Err(failed(error));
-    }
+    let mut measured = measured?;
     let question = EffectQuestion {
         metric: &rule.metric,
         of: rule.of.as_deref(),

@@ -2,7 +2,7 @@
 
 use super::assemble::Verdict;
 use super::say;
-use crate::campaign::RunError;
+use crate::campaign::command_error;
 use crate::cli::RunOptions;
 use crate::exit::{CommandError, Ending};
 use crate::report::data;
@@ -61,13 +61,4 @@ pub(crate) fn show(
         true => Ending::Done,
         false => Ending::Inconclusive,
     })
-}
-
-/// A reported interrupt is taken: it has had its effect, and the exit status tells of it.
-pub(crate) fn command_error(error: &RunError, signals: &Signals) -> CommandError {
-    if !error.interrupted() {
-        return CommandError::Failed(error.to_string());
-    }
-    signals.take();
-    CommandError::Interrupted
 }

@@ -59,6 +59,7 @@ fn instruction(pid: u32, writes: bool) -> TouchingInstruction {
         per_second: Some(21e6),
         at_least: false,
         threads: 1,
+        tids: vec![pid],
     }
 }
 
@@ -131,6 +132,7 @@ fn watch() -> Attach {
             deleted: false,
         },
         watched_ns: 5_010_000_000,
+        ended_early: false,
         processes: vec![process(4711, "writer"), process(4712, "e\u{1b}[2Jvil")],
         lines: vec![
             line(0, LineVerdict::FalseSharing, vec![word(0, Some("hits[0]"), &[4711]), word(8, None, &[4712])]),
@@ -284,6 +286,7 @@ fn emitted(state: EmittedState, why: Option<&str>) -> EmittedScenario {
     let role = |role: &str, reproduced: bool, lab: f64| EmittedRole {
         role: role.to_owned(),
         pids: vec![4711],
+        tids: Vec::new(),
         workers: 1,
         work_ns: 12,
         fitted: true,

@@ -1,6 +1,7 @@
 //! One round: some words armed in all threads at once, for a few hits each.
 
 use super::lives::Lives;
+use crate::cpu_clock;
 use crate::notes::Notes;
 use crate::perf::{Access, Event, Fields, Order, Record, Ring, Source, Whom};
 use crate::{Target, registers};
@@ -20,8 +21,6 @@ const BETWEEN_TRIES: Duration = Duration::from_millis(4);
 /// A thread that wants to run and has had less of its CPU than this is waited for, but not for ever: machines are busy.
 const RUN_LEAST_NS: u64 = 1_000_000;
 const WAIT_MOST: Duration = Duration::from_millis(150);
-/// `PERF_COUNT_SW_TASK_CLOCK` of `linux/perf_event.h`: nanoseconds that the thread was on a CPU.
-const TASK_CLOCK: u64 = 1;
 
 const PLAIN: Fields = Fields::IDENTIFIER.and(Fields::IP).and(Fields::THREAD).and(Fields::TIME);
 const FIELDS: Fields = if registers::ASKED == 0 { PLAIN } else { PLAIN.and(Fields::REGISTERS) };
@@ -243,7 +242,7 @@ impl Crew {
 impl Member {
     /// With how many breakpoints are free, which are tried out and not switched on; and whether some are not.
     fn new(pid: u32, tid: u32, address: u64) -> Result<(Member, bool), Errno> {
-        let clock = Order { source: Source::Software(TASK_CLOCK), period: 0, kernel: false, ..order(0, Access::Write) };
+        let clock = Order { source: cpu_clock::OF_THREAD, period: 0, kernel: false, ..order(0, Access::Write) };
         let owner = Event::open(&clock, Whom::Thread(tid))?;
         owner.enable()?;
         let ring = Ring::map(&owner, PAGES, FIELDS, registers::ASKED).map_err(crate::notes::not_lent)?;

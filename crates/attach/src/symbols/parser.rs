@@ -1,21 +1,22 @@
 //! The child's side: gives up all it has, then reads the program.
 
-use super::child::{ANSWER_FD, PROGRAM_FD, REQUEST_FD};
+use super::beside::Handed;
+use super::child::{ANSWER_FD, DEBUG_FD, PROGRAM_FD, REQUEST_FD, SHARED_FD, WITH_DEBUG, WITH_SHARED};
 use super::spots;
-use addr2line::gimli::{Dwarf, EndianSlice, RunTimeEndian, SectionId};
 use addr2line::{Context, demangle_auto};
 use nix::sys::prctl::set_no_new_privs;
 use nix::sys::resource::{Resource, setrlimit};
 use nix::unistd::{Gid, Uid, geteuid, setgroups, setresgid, setresuid};
 use object::read::ReadCache;
-use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, SymbolKind};
+use object::{Object, ObjectSegment, ObjectSymbol, SymbolKind};
 use plan::is_plain;
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::fs::File;
-use std::io::{Read, Seek, Write};
+use std::io::{Read, Write};
 use std::os::fd::FromRawFd;
+use std::path::Path;
 use std::process::ExitCode;
+use structs::elf::{Elf, OF_LINES, Sections};
 
 /// User and group that own nothing (`nobody`).
 const NOBODY: u32 = 65_534;
@@ -27,7 +28,7 @@ const SECONDS_MAX: u64 = 5;
 const OFFSETS_MAX: usize = 100_000;
 
 /// The whole life of the parser's process: it gives up its privileges, reads offsets of code in the program that it
-/// finds as descriptor 3, and writes what they are called. For a process that [`super::SymbolParser`] started, and none
+/// finds as descriptor 3, and its debug information in further ones, and writes what they are called. For a process that [`super::SymbolParser`] started, and none
 /// else.
 pub fn serve() -> ExitCode {
     // A file that is not read harms nobody, one that is read by root may.
@@ -47,7 +48,9 @@ pub fn serve() -> ExitCode {
     }
     let offsets: Vec<u64> =
         text.lines().take(OFFSETS_MAX).filter_map(|line| u64::from_str_radix(line, 16).ok()).collect();
-    match tell(&program, &offsets, &mut answer) {
+    let has = |wanted: &str| text.lines().take(2).any(|line| line == wanted);
+    let (debug, shared) = split_off(has(WITH_DEBUG), has(WITH_SHARED));
+    match tell(&Handed { program, debug, shared }, &offsets, &mut answer) {
         Some(()) => ExitCode::SUCCESS,
         None => ExitCode::FAILURE,
     }
@@ -81,22 +84,83 @@ fn handed() -> (File, File, File) {
     unsafe { (File::from_raw_fd(PROGRAM_FD), File::from_raw_fd(REQUEST_FD), File::from_raw_fd(ANSWER_FD)) }
 }
 
+#[allow(unsafe_code)] // descriptors come by number
+fn split_off(debug: bool, shared: bool) -> (Option<File>, Option<File>) {
+    // SAFETY: as in `handed`: who started this process said in its request that it put them there.
+    unsafe { (debug.then(|| File::from_raw_fd(DEBUG_FD)), shared.then(|| File::from_raw_fd(SHARED_FD))) }
+}
+
 /// Names first, which are cheap, then lines: who waits no longer has had the names.
-pub(super) fn tell(program: impl Read + Seek, offsets: &[u64], answer: &mut impl Write) -> Option<()> {
-    let cache = ReadCache::new(program);
+pub(super) fn tell(handed: &Handed, offsets: &[u64], answer: &mut impl Write) -> Option<()> {
+    let cache = ReadCache::new(&handed.program);
     let object = object::File::parse(&cache).ok()?;
     let placed: Vec<(u64, u64)> =
         offsets.iter().filter_map(|offset| Some((*offset, address(&object, *offset)?))).collect();
+    let told = |names: Vec<(u64, u64, String)>| -> String {
+        names.iter().map(|(at, distance, name)| format!("s {at:x} {distance:x} {}\n", one_line(name))).collect()
+    };
+    answer.write_all(told(names(&object, &placed)).as_bytes()).ok()?;
     let mut text = String::new();
-    for (offset, distance, name) in names(&object, &placed) {
-        text.push_str(&format!("s {offset:x} {distance:x} {}\n", one_line(&name)));
+    if let Ok(program) = read(&handed.program) {
+        let moved = Moved::of(&program, handed.debug.as_ref());
+        if let Some(Moved { file, .. }) = &moved {
+            let cache = ReadCache::new(*file);
+            // The program may have been stripped of its names, too.
+            text += &object::File::parse(&cache).map_or_else(|_| String::new(), |debug| told(names(&debug, &placed)));
+        }
+        let elf = moved.as_ref().map_or(&program, |moved| &moved.elf);
+        let shared = handed.shared.as_ref().and_then(|file| read(file).ok()).filter(|shared| is_shared(elf, shared));
+        text += &lack(elf, shared.is_some()).unwrap_or_default();
+        let lines = lines(elf, shared.as_ref(), &placed).unwrap_or_default();
+        lines.iter().for_each(|(at, line, file)| text += &format!("l {at:x} {line} {}\n", one_line(file)));
     }
     answer.write_all(text.as_bytes()).ok()?;
-    let lines = lines(&object, &placed).unwrap_or_default();
-    let text: String =
-        lines.iter().map(|(offset, line, file)| format!("l {offset:x} {line} {}\n", one_line(file))).collect();
-    answer.write_all(text.as_bytes()).ok()?;
     answer.write_all(b".\n").ok()
+}
+
+fn read(file: &File) -> Result<Elf, structs::Error> {
+    Elf::read(file, Path::new("it"), &OF_LINES)
+}
+
+/// Whether it says where in the source instructions are.
+fn has_lines(elf: &Elf) -> bool {
+    !elf.section(".debug_info").is_empty()
+}
+
+/// Debug information that was moved out of a program.
+struct Moved<'a> {
+    file: &'a File,
+    elf: Elf,
+}
+
+impl<'a> Moved<'a> {
+    /// What was handed, where the program has none of its own and that is its.
+    fn of(program: &Elf, file: Option<&'a File>) -> Option<Moved<'a>> {
+        let file = file.filter(|_| !has_lines(program))?;
+        let elf = read(file).ok().filter(|elf| has_lines(elf) && program.is_of_this_build(elf, file))?;
+        Some(Moved { file, elf })
+    }
+}
+
+fn is_shared(elf: &Elf, shared: &Elf) -> bool {
+    elf.alt_link.as_ref().is_some_and(|(_, id)| shared.build_id.as_ref() == Some(id))
+}
+
+/// A line for the file that would say more.
+fn lack(elf: &Elf, has_shared: bool) -> Option<String> {
+    let hex = |id: &[u8]| id.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let line = |part: &str, id: Option<&[u8]>, name: Option<&[u8]>| {
+        let name = name.map(String::from_utf8_lossy).unwrap_or_default();
+        format!("{part} -{} -{}\n", id.map(hex).unwrap_or_default(), one_line(&name))
+    };
+    match (has_lines(elf), &elf.alt_link) {
+        (false, _) => {
+            let name = elf.debug_link.as_ref().map(|(name, _)| name.as_slice());
+            Some(line("debug", elf.build_id.as_deref(), name))
+        }
+        (true, Some((name, id))) if !has_shared => Some(line("shared", Some(id), Some(name))),
+        _ => None,
+    }
 }
 
 /// The address that the linker gave to what lies at an offset of the file.
@@ -128,19 +192,13 @@ fn names<'d>(object: &impl Object<'d>, placed: &[(u64, u64)]) -> Vec<(u64, u64, 
     named.collect()
 }
 
-/// Offset, line and file, where there is debug information that is not compressed.
-fn lines<'d>(object: &impl Object<'d>, placed: &[(u64, u64)]) -> Option<Vec<(u64, u32, String)>> {
-    let endian = if object.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
-    let sections: HashMap<String, &[u8]> = object
-        .sections()
-        .filter_map(|one| Some((one.name().ok()?.to_owned(), one.data().ok()?)))
-        .filter(|(name, _)| name.starts_with(".debug_"))
-        .collect();
-    let load = |id: SectionId| {
-        let data = sections.get(id.name()).copied().unwrap_or_default();
-        Ok::<_, addr2line::gimli::Error>(EndianSlice::new(data, endian))
-    };
-    let context = Context::from_dwarf(Dwarf::load(load).ok()?).ok()?;
+/// Offset, line and file.
+fn lines(elf: &Elf, shared: Option<&Elf>, placed: &[(u64, u64)]) -> Option<Vec<(u64, u32, String)>> {
+    let mut dwarf = elf.dwarf(Sections::Main);
+    if let Some(shared) = shared {
+        dwarf.set_sup(shared.dwarf(Sections::Main));
+    }
+    let context = Context::from_dwarf(dwarf).ok()?;
     let line = |(offset, address): &(u64, u64)| {
         let place = context.find_location(*address).ok()??;
         Some((*offset, place.line?, place.file?.to_owned()))
@@ -154,7 +212,7 @@ fn one_line(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::tell;
+    use super::{Handed, tell};
     use std::fs::File;
     use std::io::{Read, Write};
     use std::process::Command;
@@ -178,7 +236,7 @@ mod tests {
         let path = folder.join("copy");
         File::create(&path).unwrap().write_all(bytes).unwrap();
         let mut answer = Vec::new();
-        tell(&File::open(&path).unwrap(), offsets, &mut answer)?;
+        tell(&Handed::new(File::open(&path).unwrap()), offsets, &mut answer)?;
         let mut text = String::new();
         answer.as_slice().read_to_string(&mut text).unwrap();
         Some(text)

@@ -1,16 +1,15 @@
 //! The files that the debug information of a program lies in, found as debuggers find them (GDB manual, "Separate Debug
 //! Files" and "DWARF Package Files").
 
-use super::spaces::{Sections, sections, unit_headers};
-use crate::elf::Elf;
+use super::spaces::unit_headers;
+use crate::elf::{Elf, Sections};
 use crate::error::Error;
-use gimli::{Dwarf, DwarfFileType, DwoId};
+use crate::split_off::{self, DEBUG_ROOT};
+use gimli::DwoId;
 use std::ffi::OsStr;
+use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-
-/// Where distributions put debug information that they split off.
-const DEBUG_ROOT: &str = "/usr/lib/debug";
 
 /// The files, read.
 pub(crate) struct Files {
@@ -48,7 +47,7 @@ impl Files {
         let Some((name, id)) = self.main.alt_link.clone() else { return Ok(None) };
         let named = PathBuf::from(OsStr::from_bytes(&name));
         let beside = self.main.path.parent().map(|folder| folder.join(&named));
-        let found = beside.into_iter().chain(by_build_id(&id)).find(|file| file.exists());
+        let found = beside.into_iter().chain(split_off::by_build_id(&id, &roots())).find(|file| file.exists());
         match found {
             Some(file) => {
                 let elf = Elf::open(&file)?;
@@ -96,7 +95,8 @@ fn with_debug_info(path: &Path) -> Result<Elf, Error> {
     for place in places_of_debug_info(&elf) {
         if place.exists() && place != path {
             let moved = Elf::open(&place)?;
-            if holds(&moved) && (elf.build_id.is_none() || moved.build_id == elf.build_id) {
+            let same = File::open(&place).is_ok_and(|file| elf.is_of_this_build(&moved, &file));
+            if holds(&moved) && same {
                 return Ok(moved);
             }
             looked_for.push(format!("{} of the same build", place.display()));
@@ -108,22 +108,13 @@ fn with_debug_info(path: &Path) -> Result<Elf, Error> {
 }
 
 fn places_of_debug_info(elf: &Elf) -> Vec<PathBuf> {
-    let mut places: Vec<PathBuf> = elf.build_id.as_deref().into_iter().flat_map(by_build_id).collect();
-    if let Some((name, _)) = &elf.debug_link {
-        let name = Path::new(OsStr::from_bytes(name));
-        let whole = std::fs::canonicalize(&elf.path).unwrap_or_else(|_| elf.path.clone());
-        let folder = whole.parent().unwrap_or(Path::new("/"));
-        places.push(folder.join(name));
-        places.push(folder.join(".debug").join(name));
-        places.push(Path::new(DEBUG_ROOT).join(folder.strip_prefix("/").unwrap_or(folder)).join(name));
-    }
-    places
+    let whole = std::fs::canonicalize(&elf.path).unwrap_or_else(|_| elf.path.clone());
+    let link = elf.debug_link.as_ref().map(|(name, _)| name.as_slice());
+    split_off::places(elf.build_id.as_deref(), link, whole.parent().unwrap_or(Path::new("/")), &roots())
 }
 
-fn by_build_id(id: &[u8]) -> Option<PathBuf> {
-    let (first, rest) = id.split_first().filter(|(_, rest)| !rest.is_empty())?;
-    let rest: String = rest.iter().map(|byte| format!("{byte:02x}")).collect();
-    Some(Path::new(DEBUG_ROOT).join(format!(".build-id/{first:02x}/{rest}.debug")))
+fn roots() -> [PathBuf; 1] {
+    [PathBuf::from(DEBUG_ROOT)]
 }
 
 /// `a/program` and `.dwp`: `a/program.dwp`.
@@ -146,7 +137,7 @@ fn skeletons(main: &Elf) -> Result<Vec<Skeleton>, Error> {
     if main.section(".debug_addr").is_empty() {
         return Ok(Vec::new());
     }
-    let dwarf = sections(main, Sections::Main);
+    let dwarf = main.dwarf(Sections::Main);
     let damaged = |error: gimli::Error| Error::Damaged { file: main.path.clone(), what: error.to_string() };
     let mut found = Vec::new();
     for (index, header) in unit_headers(&dwarf).map_err(damaged)?.into_iter().enumerate() {
@@ -160,8 +151,7 @@ fn skeletons(main: &Elf) -> Result<Vec<Skeleton>, Error> {
 }
 
 fn holds(elf: &Elf, id: DwoId) -> Result<bool, Error> {
-    let mut dwarf: Dwarf<_> = sections(elf, Sections::Split);
-    dwarf.file_type = DwarfFileType::Dwo;
+    let dwarf = elf.dwarf(Sections::Split);
     let damaged = |error: gimli::Error| Error::Damaged { file: elf.path.clone(), what: error.to_string() };
     for header in unit_headers(&dwarf).map_err(damaged)? {
         if dwarf.unit(header).map_err(damaged)?.dwo_id == Some(id) {

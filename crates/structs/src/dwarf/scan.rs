@@ -1,6 +1,7 @@
 //! The search for a name: once through every entry, reading only those that can name a type.
 
-use super::spaces::{At, Slice, Spaces};
+use super::spaces::{At, Spaces};
+use crate::elf::Slice;
 use crate::error::Error;
 use crate::wanted::{Fit, Wanted};
 use gimli::constants as dw;

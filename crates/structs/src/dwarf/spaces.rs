@@ -2,18 +2,16 @@
 //! one for what it shares, and one for each file that the compiler split off.
 
 use super::beside::Files;
-use crate::elf::Elf;
+use crate::elf::{Elf, Sections, Slice};
 use crate::error::Error;
 use crate::layout::{Language, Source};
 use gimli::constants as dw;
-use gimli::{AbbreviationsCacheStrategy, AttributeValue, DebugInfoOffset, Dwarf, DwarfFileType, DwarfPackage};
-use gimli::{EndianSlice, RunTimeEndian, SectionId, Unit, UnitHeader, UnitOffset, UnitType};
+use gimli::{AbbreviationsCacheStrategy, AttributeValue, DebugInfoOffset, Dwarf, DwarfPackage};
+use gimli::{EndianSlice, SectionId, Unit, UnitHeader, UnitOffset, UnitType};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::rc::Rc;
-
-pub(crate) type Slice<'a> = EndianSlice<'a, RunTimeEndian>;
 
 /// Units that are kept parsed: each has its table of file names, and a large program has thousands.
 const UNITS_KEPT: usize = 256;
@@ -51,32 +49,6 @@ pub(crate) struct Spaces<'a> {
     parsed: RefCell<HashMap<(usize, usize), Rc<Parsed<'a>>>>,
 }
 
-/// Which names the sections of a file have.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Sections {
-    /// `.debug_info`.
-    Main,
-    /// `.debug_info.dwo`.
-    Split,
-}
-
-fn section<'a>(elf: &'a Elf, id: SectionId, which: Sections) -> Slice<'a> {
-    let name = match which {
-        Sections::Main => Some(id.name()),
-        Sections::Split => id.dwo_name(),
-    };
-    EndianSlice::new(name.map_or(&[], |name| elf.section(name)), elf.endian)
-}
-
-pub(crate) fn sections(elf: &Elf, which: Sections) -> Dwarf<Slice<'_>> {
-    let load = |id| Ok::<_, std::convert::Infallible>(section(elf, id, which));
-    let Ok(mut dwarf) = Dwarf::load(load);
-    if which == Sections::Split {
-        dwarf.file_type = DwarfFileType::Dwo;
-    }
-    dwarf
-}
-
 pub(crate) fn unit_headers<'a>(dwarf: &Dwarf<Slice<'a>>) -> gimli::Result<Vec<UnitHeader<Slice<'a>>>> {
     dwarf.units().chain(dwarf.type_units()).collect()
 }
@@ -90,9 +62,9 @@ impl<'a> Spaces<'a> {
             true => Sections::Split,
             false => Sections::Main,
         };
-        let mut main = sections(&files.main, which);
+        let mut main = files.main.dwarf(which);
         if let Some(shared) = &files.shared {
-            main.set_sup(sections(shared, Sections::Main));
+            main.set_sup(shared.dwarf(Sections::Main));
         }
         let is_package = !files.main.section(".debug_cu_index").is_empty();
         if is_package {
@@ -101,15 +73,15 @@ impl<'a> Spaces<'a> {
         }
         spaces.add(main, &files.main, files.shared.as_ref().map(|_| 1), None)?;
         if let Some(shared) = &files.shared {
-            spaces.add(sections(shared, Sections::Main), shared, None, None)?;
+            spaces.add(shared.dwarf(Sections::Main), shared, None, None)?;
         }
         for (elf, skeleton) in &files.split {
-            let mut split = sections(elf, Sections::Split);
+            let mut split = elf.dwarf(Sections::Split);
             split.make_dwo(&spaces.all[0].dwarf);
             spaces.add(split, elf, None, Some(*skeleton))?;
         }
         if let Some(package) = &files.package {
-            let parent = sections(&files.main, Sections::Main);
+            let parent = files.main.dwarf(Sections::Main);
             spaces.add_package(package, &parent)?;
         }
         Ok(spaces)
@@ -123,7 +95,7 @@ impl<'a> Spaces<'a> {
                 SectionId::DebugCuIndex | SectionId::DebugTuIndex => Sections::Main,
                 _ => Sections::Split,
             };
-            Ok(section(elf, id, which))
+            Ok(elf.part(id, which))
         };
         let package = DwarfPackage::load(load, EndianSlice::new(&[], elf.endian)).map_err(damaged)?;
         for row in 1..=package.cu_index.unit_count() {

@@ -4,7 +4,8 @@ mod members;
 mod names;
 
 use super::scan::{self, Hit};
-use super::spaces::{At, Parsed, Slice, Spaces};
+use super::spaces::{At, Parsed, Spaces};
+use crate::elf::Slice;
 use crate::error::Error;
 use crate::layout::{Keyword, Kind, Language, Source, Struct};
 use crate::parts::{Aggregate, Budget, DEPTH_MAX, Type, natural_align, sound_align};

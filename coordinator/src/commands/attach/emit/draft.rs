@@ -1,13 +1,14 @@
-//! From what was seen to a scenario: fields and locks at their offsets, and a role for each kind of process.
+//! From what was seen to a scenario: fields and locks at their offsets, and a role for each kind of user.
 
-use super::accesses::{self, Access};
+use super::accesses::{self, Access, Alone};
 use super::names::Names;
 use super::offsets::{Settled, settle};
 use super::pass::Pass;
 use super::sites::{self, Sites};
+use super::users::User;
 use super::verbs::Verb;
 use record::{Attach, AttachedProcess, LineVerdict, TouchedWord};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Bounds of the schema, in scenarios/README.md: roles, steps of a loop, and the N of `every N`. A lock takes up to three
 /// steps more.
@@ -52,15 +53,20 @@ pub(super) struct DraftLock {
     pub(super) offset: u64,
     /// How long it is held each time, nanoseconds: from the share of looks at which it was held, and how often it was taken.
     pub(super) hold_ns: Option<u64>,
+    /// Work while it is held, nanoseconds: at first all of the hold, of which trials take what the accesses within cost.
+    pub(super) work_ns: u64,
 }
 
-/// A process, or several that do the same.
+/// A user, or several that do the same.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct DraftRole {
     pub(super) name: String,
-    pub(super) pids: Vec<u32>,
-    /// Workers of each process.
+    /// Those it stands for, ascending: a worker each.
+    pub(super) users: Vec<User>,
+    /// Workers of each process; 1 where processes have different numbers of them.
     pub(super) threads: u32,
+    /// The role in whose process its workers are threads.
+    pub(super) process: Option<String>,
     pub(super) steps: Vec<DraftStep>,
     /// Places in [`Draft::locks`].
     pub(super) locks: Vec<usize>,
@@ -70,7 +76,12 @@ pub(super) struct DraftRole {
 
 impl DraftRole {
     pub(super) fn workers(&self) -> u32 {
-        self.pids.len() as u32 * self.threads
+        self.users.len() as u32
+    }
+
+    /// The processes of those it stands for, ascending.
+    pub(super) fn pids(&self) -> Vec<u32> {
+        self.users.iter().map(|user| user.pid).collect::<BTreeSet<u32>>().into_iter().collect()
     }
 }
 
@@ -84,15 +95,16 @@ pub(super) struct DraftStep {
     pub(super) places: Vec<String>,
 }
 
-/// One process's part.
+/// One user's part.
 struct One<'a> {
     process: &'a AttachedProcess,
+    user: User,
     accesses: Vec<Access>,
     locks: Vec<usize>,
     pass: Pass,
 }
 
-/// What tells kinds of process apart: the name, what it does to which words, and the locks that it takes.
+/// What tells kinds of user apart: the process's name, what it does to which words, and the locks that it takes.
 type Kind<'a> = (&'a str, Vec<(u64, Verb)>, Vec<usize>);
 
 impl Draft {
@@ -105,6 +117,7 @@ impl Draft {
         let holds = holds(seen, &sites, &ones);
         draft.roles = draft.grouped(ones, &holds);
         draft.few_enough();
+        draft.in_one_process();
         draft.not_beside_each_other();
         draft.place(seen, &sites, &holds);
         draft
@@ -124,32 +137,39 @@ impl Draft {
         }
     }
 
-    /// The processes that do anything, each by itself.
+    /// Those who do anything, each by itself.
     fn ones<'a>(&mut self, seen: &'a Attach, sites: &Sites) -> Vec<One<'a>> {
+        let alone = Alone::of(seen, sites);
         let mut ones = Vec::new();
         for process in &seen.processes {
-            let accesses = accesses::of(seen, process.pid, sites);
-            let locks = sites.taken_by(process.pid);
-            if accesses.is_empty() && locks.is_empty() {
-                self.differs.push(format!("{} was not seen to touch it, and has no role", who(process)));
-                continue;
+            let users = User::of_process(seen, process.pid);
+            let cpu = process.cpu[2].or(process.cpu[0]).map(|share| share / users.len() as f64);
+            // A process with one is named by itself.
+            let who = |user: User| if users.len() > 1 { who(process, user.tid) } else { who(process, None) };
+            for user in users.iter().copied() {
+                let accesses = accesses::of(seen, user, sites, &alone);
+                let locks = sites.taken_by(user);
+                if accesses.is_empty() && locks.is_empty() {
+                    self.differs.push(format!("{} was not seen to touch it, and has no role", who(user)));
+                    continue;
+                }
+                let taken = locks.iter().filter_map(|site| {
+                    let word = word_at(seen, sites.0[*site].offset)?;
+                    sites::acquisitions(word, user)
+                });
+                let taken = taken.reduce(f64::max);
+                let pass = Pass::of(&accesses, !locks.is_empty(), taken, cpu);
+                if pass.wall_per_second.is_some_and(|rate| rate < SELDOM_PER_SECOND) {
+                    self.differs.push(format!("{} did so less than 20 times a second, and has no role", who(user)));
+                    continue;
+                }
+                ones.push(One { process, user, accesses, locks, pass });
             }
-            let taken = locks.iter().filter_map(|site| {
-                let word = word_at(seen, sites.0[*site].offset)?;
-                sites::acquisitions(word, process.pid)
-            });
-            let taken = taken.reduce(f64::max);
-            let pass = Pass::of(&accesses, !locks.is_empty(), taken, process);
-            if pass.wall_per_second.is_some_and(|rate| rate < SELDOM_PER_SECOND) {
-                self.differs.push(format!("{} did so less than 20 times a second, and has no role", who(process)));
-                continue;
-            }
-            ones.push(One { process, accesses, locks, pass });
         }
         ones
     }
 
-    /// Like processes together, the busiest role first.
+    /// Like users together.
     fn grouped(&mut self, ones: Vec<One<'_>>, holds: &[Option<f64>]) -> Vec<DraftRole> {
         let mut kinds: BTreeMap<Kind<'_>, Vec<One<'_>>> = BTreeMap::new();
         for one in ones {
@@ -160,7 +180,7 @@ impl Draft {
             kinds.into_iter().map(|((command, ..), alike)| (command.to_owned(), self.role(alike, holds))).collect();
         let busy = |role: &DraftRole| role.pass.wall_per_second.unwrap_or(f64::INFINITY);
         roles.sort_by(|(_, a), (_, b)| busy(b).total_cmp(&busy(a)));
-        let left: Vec<u32> = roles.iter().skip(MOST_ROLES).flat_map(|(_, role)| role.pids.clone()).collect();
+        let left: Vec<u32> = roles.iter().skip(MOST_ROLES).flat_map(|(_, role)| role.pids()).collect();
         if !left.is_empty() {
             let pids: Vec<String> = left.iter().map(u32::to_string).collect();
             self.differs
@@ -179,7 +199,7 @@ impl Draft {
         let first = &alike[0];
         let mut steps = Vec::new();
         for access in &first.accesses {
-            let every = pass.every(access);
+            let every = first.pass.every(access);
             match every <= MOST_EVERY {
                 true => steps.push(DraftStep {
                     every,
@@ -189,7 +209,7 @@ impl Draft {
                 }),
                 false => self.differs.push(format!(
                     "{} uses the word at {:#x} in less than one pass of a million: left out",
-                    who(first.process),
+                    who(first.process, first.user.tid),
                     access.offset
                 )),
             }
@@ -198,25 +218,79 @@ impl Draft {
             steps.sort_by_key(|step| step.every);
             steps.truncate(MOST_STEPS);
             steps.sort_by_key(|step| (step.offset, step.verb));
-            self.differs.push(format!("the {more} rarest accesses of {} are left out", who(first.process)));
+            self.differs
+                .push(format!("the {more} rarest accesses of {} are left out", who(first.process, first.user.tid)));
         }
-        if first.accesses.iter().any(|access| access.at_least && access.paces.is_none()) && first.accesses.len() > 1 {
+        if first.accesses.iter().any(|access| access.at_least && access.pace.is_none()) && first.accesses.len() > 1 {
             self.differs.push(format!(
                 "how often {} reads words that follow each other faster than traps is not known: each pass does it here",
-                who(first.process)
+                who(first.process, first.user.tid)
             ));
         }
         let held: f64 = first.locks.iter().filter_map(|lock| holds[*lock]).sum();
-        let mut pids: Vec<u32> = alike.iter().map(|one| one.process.pid).collect();
-        pids.sort_unstable();
+        let mut users: Vec<User> = alike.iter().map(|one| one.user).collect();
+        users.sort_unstable();
         DraftRole {
             name: String::new(),
-            pids,
-            threads: pass.threads,
+            threads: self.threads(&users),
+            users,
+            process: None,
             steps,
             locks: first.locks.clone(),
             work_ns: pass.work_ns(held),
             pass,
+        }
+    }
+
+    /// How many threads each process has in a role, where all have as many.
+    fn threads(&mut self, users: &[User]) -> u32 {
+        let mut counts: BTreeMap<u32, u32> = BTreeMap::new();
+        users.iter().for_each(|user| *counts.entry(user.pid).or_default() += 1);
+        let different: BTreeSet<u32> = counts.values().copied().collect();
+        match (different.first(), different.len()) {
+            (Some(threads), 1) => *threads,
+            _ => {
+                let pids: Vec<String> = counts.keys().map(u32::to_string).collect();
+                self.differs.push(format!(
+                    "processes {} have different numbers of threads that do the same: here each is a process of its own",
+                    pids.join(", ")
+                ));
+                1
+            }
+        }
+    }
+
+    /// The threads that a role stands for, where others of their processes have other roles; else none.
+    pub(super) fn tids(&self, role: &DraftRole) -> Vec<u32> {
+        let others: BTreeSet<u32> =
+            self.roles.iter().filter(|one| one.name != role.name).flat_map(DraftRole::pids).collect();
+        let told = role.users.iter().filter(|user| others.contains(&user.pid));
+        told.filter_map(|user| user.tid).collect()
+    }
+
+    /// Roles of one process are threads of it in the lab too, where that process is all that they stand for.
+    fn in_one_process(&mut self) {
+        let mut first: BTreeMap<u32, String> = BTreeMap::new();
+        let mut apart: BTreeSet<u32> = BTreeSet::new();
+        let mut seen: BTreeSet<u32> = BTreeSet::new();
+        for role in &mut self.roles {
+            let pids = role.pids();
+            if let [pid] = pids[..] {
+                match first.get(&pid) {
+                    Some(name) => role.process = Some(name.clone()),
+                    None => _ = first.insert(pid, role.name.clone()),
+                }
+            }
+            let known = pids.iter().copied().filter(|pid| role.process.is_none() && seen.contains(pid));
+            apart.extend(known.collect::<Vec<u32>>());
+            seen.extend(pids);
+        }
+        if !apart.is_empty() {
+            let pids: Vec<String> = apart.iter().map(u32::to_string).collect();
+            self.differs.push(format!(
+                "threads that do different things are processes of their own here, of those like {}",
+                pids.join(", ")
+            ));
         }
     }
 
@@ -273,6 +347,7 @@ impl Draft {
                     at,
                     offset: one.offset,
                     hold_ns: holds[*site].map(|ns| ns.round() as u64),
+                    work_ns: holds[*site].map_or(0, |ns| ns.round() as u64),
                 }
             })
             .collect();
@@ -303,6 +378,7 @@ fn size_of(word: &TouchedWord) -> u64 {
     [8, 4, 2, 1].into_iter().find(|bytes| *bytes <= widest && word.offset.is_multiple_of(*bytes)).unwrap_or(1)
 }
 
-fn who(process: &AttachedProcess) -> String {
-    format!("process {} ({})", process.pid, process.command)
+fn who(process: &AttachedProcess, tid: Option<u32>) -> String {
+    let thread = tid.map_or_else(String::new, |tid| format!("thread {tid} of "));
+    format!("{thread}process {} ({})", process.pid, process.command)
 }

@@ -1,5 +1,6 @@
 //! The locks that lie in the segment: the words that are theirs, and how long they were held.
 
+use super::users::User;
 use record::{Attach, LineVerdict, TouchedWord, TouchingInstruction};
 use std::collections::BTreeSet;
 
@@ -16,8 +17,8 @@ pub(super) struct Site {
     pub(super) kind: String,
     /// The field's name, where a struct was named.
     pub(super) field: Option<String>,
-    /// Who was seen to take it, ascending.
-    pub(super) pids: Vec<u32>,
+    /// Who was seen to take it; of those whose waits alone were seen, the process.
+    pub(super) takers: BTreeSet<User>,
     /// In which share of looks it was held.
     pub(super) held: Option<f64>,
 }
@@ -38,12 +39,12 @@ impl Sites {
         let mut sites: Vec<Site> = Vec::new();
         for lock in &seen.locks {
             let Some(kind) = &lock.kind else { continue };
-            let waited = lock.waiters.iter().chain(&lock.wakers).map(|user| user.pid);
+            let waited = lock.waiters.iter().chain(&lock.wakers).map(|one| User { pid: one.pid, tid: None });
             sites.push(Site {
                 offset: lock.offset,
                 kind: kind.clone(),
                 field: lock.field.clone(),
-                pids: waited.collect(),
+                takers: waited.collect(),
                 held: None,
             });
         }
@@ -54,7 +55,7 @@ impl Sites {
                         offset: word.offset,
                         kind: "pthread".to_owned(),
                         field: word.field.clone(),
-                        pids: Vec::new(),
+                        takers: BTreeSet::new(),
                         held: None,
                     });
                 }
@@ -65,9 +66,8 @@ impl Sites {
         for site in &mut sites {
             if let Some(word) = words().find(|word| word.offset == site.offset) {
                 site.held = word.held;
-                site.pids.extend(word.instructions.iter().filter(|at| at.writes).map(|at| at.pid));
+                site.takers.extend(word.instructions.iter().filter(|at| at.writes).flat_map(User::at));
             }
-            site.pids = site.pids.iter().copied().collect::<BTreeSet<u32>>().into_iter().collect();
         }
         Sites(sites)
     }
@@ -77,21 +77,27 @@ impl Sites {
         self.0.iter().any(|site| (site.offset..site.offset + site.bytes()).contains(&offset))
     }
 
-    /// Those that a process takes: their places in the list.
-    pub(super) fn taken_by(&self, pid: u32) -> Vec<usize> {
-        self.0.iter().enumerate().filter(|(_, site)| site.pids.contains(&pid)).map(|(at, _)| at).collect()
+    /// Those that a user takes: their places in the list. Where it is not known which thread of its process does, it may.
+    pub(super) fn taken_by(&self, user: User) -> Vec<usize> {
+        let takes = |site: &Site| {
+            let mut own = site.takers.iter().filter(|taker| taker.pid == user.pid).peekable();
+            let known = own.peek().is_some();
+            let mut threads = own.filter(|taker| taker.tid.is_some()).peekable();
+            known && (threads.peek().is_none() || threads.any(|taker| *taker == user))
+        };
+        self.0.iter().enumerate().filter(|(_, site)| takes(site)).map(|(at, _)| at).collect()
     }
 }
 
-/// Acquisitions of a word a second by a process, where they are few enough to be told apart.
-pub(super) fn acquisitions(word: &TouchedWord, pid: u32) -> Option<f64> {
-    let takes = word.instructions.iter().filter(|at| at.pid == pid && is_exchange(at));
+/// Acquisitions of a word a second by a user, where they are few enough to be told apart.
+pub(super) fn acquisitions(word: &TouchedWord, user: User) -> Option<f64> {
+    let takes = word.instructions.iter().filter(|at| user.was_at(at) && is_exchange(at));
     let mut all = None;
     for at in takes {
         if at.at_least {
             return None;
         }
-        all = Some(all.unwrap_or(0.0) + at.per_second?);
+        all = Some(all.unwrap_or(0.0) + User::part(at)?);
     }
     all.filter(|rate| *rate > 0.0)
 }

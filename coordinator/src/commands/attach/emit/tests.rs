@@ -42,7 +42,13 @@ fn at(pid: u32, text: &str, does: &str, per_second: Option<f64>) -> TouchingInst
         per_second: per_second.or(Some(250e3)),
         at_least: per_second.is_none(),
         threads: 1,
+        tids: vec![pid],
     }
+}
+
+/// The same by these threads of the process.
+fn by(tids: &[u32], at: TouchingInstruction) -> TouchingInstruction {
+    TouchingInstruction { threads: tids.len() as u32, tids: tids.to_vec(), ..at }
 }
 
 fn word(offset: u64, instructions: Vec<TouchingInstruction>) -> TouchedWord {
@@ -100,6 +106,7 @@ fn watch(processes: Vec<AttachedProcess>, lines: Vec<TouchedLine>) -> Attach {
             deleted: true,
         },
         watched_ns: 5_000_000_000,
+        ended_early: false,
         processes,
         lines,
         locks: Vec::new(),
@@ -151,10 +158,55 @@ fn those_who_do_the_same_to_one_word_are_one_role() {
     let processes = [11, 12, 13].map(|pid| process(pid, "ring")).to_vec();
     let (draft, text) = made(&watch(processes, lines));
     let [role] = &draft.roles[..] else { panic!("{draft:#?}") };
-    assert_eq!((role.workers(), &role.pids[..]), (3, &[11, 12, 13][..]));
+    assert_eq!((role.workers(), &role.pids()[..], role.threads), (3, &[11, 12, 13][..], 1));
     assert_eq!(steps(&draft, 0), [(1, "add", 0)]);
     assert!((role.pass.observed.unwrap().median / 10e6 - 1.0).abs() < 1e-9, "each makes a third");
     assert!(text.contains("oversubscribe = true"), "three workers on two CPUs: {text}");
+}
+
+#[test]
+fn threads_that_do_different_things_are_roles_of_one_process_and_those_that_do_the_same_are_one_role() {
+    let count = |pid, tids: &[u32], offset| word(offset, vec![by(tids, at(pid, "incq (%rdi)", "rw", None))]);
+    // By two processes, 11 with three threads and 12 with one: what it says of CPU time is said of the threads that write it.
+    let shared = [by(&[13, 14], at(11, "lock addq $1,(%rdi)", "rw", None)), at(12, "lock addq $1,(%rdi)", "rw", None)];
+    let words = vec![counting(50e6, count(11, &[11], 64)), counting(40e6, count(11, &[15], 72))];
+    let lines = vec![line(LineVerdict::FalseSharing, words)];
+    let (draft, text) = made(&watch(vec![process(11, "ring")], lines.clone()));
+    let told = |draft: &Draft| -> Vec<_> {
+        let role = |role: &super::DraftRole| {
+            (role.name.clone(), role.pids(), draft.tids(role), role.workers(), role.threads, role.process.clone())
+        };
+        draft.roles.iter().map(role).collect()
+    };
+    let role = |name: &str, tid: u32, process: Option<&str>| {
+        (name.to_owned(), vec![11], vec![tid], 1, 1, process.map(str::to_owned))
+    };
+    assert_eq!(told(&draft), [role("ring_1", 11, None), role("ring_2", 15, Some("ring_1"))]);
+    assert_eq!((steps(&draft, 0), steps(&draft, 1)), (vec![(1, "bump", 64)], vec![(1, "bump", 72)]));
+    assert_eq!(
+        [0, 1].map(|role| draft.roles[role].pass.observed.unwrap().median),
+        [50e6, 40e6],
+        "each by its own clock"
+    );
+    assert!(text.contains("# ring 11, threads 15: 40.0 million") && text.contains("process = \"ring_1\""), "{text}");
+    assert!(draft.differs.is_empty(), "{:?}", draft.differs);
+
+    let both = vec![line(LineVerdict::TrueSharing, vec![counting(30e6, word(0, vec![shared[0].clone()]))])];
+    let (draft, text) = made(&watch(vec![process(11, "ring")], both));
+    assert_eq!(told(&draft), [("ring".to_owned(), vec![11], vec![], 2, 2, None)]);
+    assert!((draft.roles[0].pass.wall_per_second.unwrap() - 15e6).abs() < 1.0, "each makes half: {text}");
+    assert!(text.contains("workers = 2") && text.contains("threads = 2"), "{text}");
+
+    let all = [lines, vec![line(LineVerdict::TrueSharing, vec![counting(30e6, word(0, shared.to_vec()))])]].concat();
+    let (draft, text) = made(&watch(vec![process(11, "ring"), process(12, "ring")], all));
+    assert_eq!(
+        draft.roles.iter().map(|role| (role.workers(), role.threads)).collect::<Vec<_>>(),
+        [(3, 1), (1, 1), (1, 1)]
+    );
+    let differs = draft.differs.join("; ");
+    for part in ["11, 12 have different numbers of threads", "processes of their own here, of those like 11"] {
+        assert!(differs.contains(part), "no `{part}`: {differs}\n{text}");
+    }
 }
 
 #[test]
@@ -211,6 +263,29 @@ fn a_mutex_is_a_lock_with_hold_and_think_time_and_its_words_are_no_fields() {
     assert!(draft.differs[0].contains("24 bytes"), "{:?}", draft.differs);
 }
 
+/// Traps say that one makes nine tenths of what both count together, and takes the lock nearly twice a pass; what each counts
+/// by itself says that both go round as often.
+#[test]
+fn words_that_count_say_how_often_and_traps_by_how_much_it_may_be_off() {
+    let mut seen = convoy();
+    let word_at = |offset, pid, text: &str, rate| word(offset, vec![at(pid, text, "rw", rate)]);
+    let words = &mut seen.lines[0].words;
+    words[0].instructions.iter_mut().for_each(|take| take.per_second = Some(1.9e6));
+    for (at, rate) in words[2].instructions.iter_mut().zip([500e3, 50e3]) {
+        at.per_second = Some(rate);
+    }
+    let own = [(1024, 11), (1152, 12)].map(|(offset, pid)| counting(1e6, word_at(offset, pid, "incq (%rbp)", None)));
+    let hardly = [word_at(1032, 11, "incq 8(%rbp)", Some(400e3)), word_at(1040, 11, "incq 16(%rbp)", Some(125e3))];
+    seen.lines.push(line(LineVerdict::Private, own.into_iter().chain(hardly).collect()));
+    let (draft, text) = made(&seen);
+    let once = |offset| (1, "bump", offset);
+    assert_eq!(steps(&draft, 0), [once(168), once(1024), once(1032), (8, "bump", 1040)], "{text}");
+    assert_eq!(steps(&draft, 1), [once(168), once(1152)], "{text}");
+    for role in &draft.roles {
+        assert!((role.pass.observed.unwrap().median / 1e6 - 1.0).abs() < 1e-9, "{role:#?}");
+    }
+}
+
 #[test]
 fn a_lock_that_was_waited_for_has_the_kind_that_its_bytes_say() {
     let mut seen = convoy();
@@ -249,9 +324,11 @@ fn words_far_apart_and_odd_ones_are_placed_all_the_same() {
 #[test]
 fn who_ran_for_a_part_of_the_time_is_said_to() {
     let count = |pid, offset| counting(1e6, word(offset, vec![at(pid, "incq (%rdi)", "rw", None)]));
-    let lines = vec![line(LineVerdict::FalseSharing, vec![count(11, 0), count(12, 8)])];
-    let half = AttachedProcess { cpu: [Some(1.0), Some(0.9), Some(0.45)], ..process(12, "ring") };
-    let (draft, text) = made(&watch(vec![process(11, "ring"), half], lines));
+    let mut lines = vec![line(LineVerdict::FalseSharing, vec![count(11, 0), count(12, 8)])];
+    // A million a second, and so many of a second in which it ran.
+    let while_it_ran = Interval { median: 1e6 / 0.45, low: 2e6, high: 2.5e6 };
+    lines[0].words[1].pace.as_mut().unwrap().per_cpu_second = Some(while_it_ran);
+    let (draft, text) = made(&watch(vec![process(11, "ring"), process(12, "ring")], lines));
     assert!(draft.differs[0].contains("ran for 45 % of the time"), "{:?}", draft.differs);
     assert!(text.contains("# - the processes ran for 45 %"), "{text}");
 }

@@ -146,9 +146,12 @@ fn one_lock(text: &mut String, lock: &DraftLock) {
 }
 
 fn one_role(text: &mut String, draft: &Draft, role: &DraftRole, seen: &Attach) {
-    let command = seen.processes.iter().find(|one| role.pids.contains(&one.pid)).map_or("", |one| one.command.as_str());
+    let pids = role.pids();
+    let command = seen.processes.iter().find(|one| pids.contains(&one.pid)).map_or("", |one| one.command.as_str());
+    let tids = draft.tids(role);
+    let threads = if tids.is_empty() { String::new() } else { format!(", threads {}", numbers(&tids)) };
     line!(text);
-    line!(text, "# {} {}: {}.", escaped(command), numbers(&role.pids), rate(role));
+    line!(text, "# {} {}{threads}: {}.", escaped(command), numbers(&pids), rate(role));
     for step in &role.steps {
         let places: Vec<String> = step.places.iter().take(MOST_PLACES).map(|place| escaped(place)).collect();
         line!(text, "# {:#x}: {}", step.offset, places.join("; "));
@@ -156,8 +159,10 @@ fn one_role(text: &mut String, draft: &Draft, role: &DraftRole, seen: &Attach) {
     line!(text, "[[role]]");
     line!(text, "name    = \"{}\"", role.name);
     line!(text, "workers = {}", role.workers());
-    if role.threads > 1 {
-        line!(text, "threads = {}", role.threads);
+    match &role.process {
+        Some(first) => line!(text, "process = \"{first}\""),
+        None if role.threads > 1 => line!(text, "threads = {}", role.threads),
+        None => {}
     }
     let steps: Vec<String> = steps(draft, role).iter().map(|step| format!("\"{step}\"")).collect();
     line!(text, "loop    = [{}]", steps.join(", "));
@@ -189,7 +194,7 @@ fn steps(draft: &Draft, role: &DraftRole) -> Vec<String> {
         if nth == 0 {
             all.extend(accesses());
         }
-        all.extend(lock.hold_ns.filter(|ns| *ns > 0).map(work));
+        all.extend((lock.work_ns > 0).then(|| work(lock.work_ns)));
         all.push(format!("unlock {}", lock.name));
     }
     all

@@ -75,6 +75,7 @@ mod tests {
             per_second: None,
             at_least: false,
             threads: 1,
+            tids: vec![1],
         }
     }
 

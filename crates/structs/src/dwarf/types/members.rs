@@ -1,7 +1,8 @@
 //! The members of a struct: its fields, what it inherits, and the variants of an enum of Rust.
 
 use super::{Entry, Types, number, signed};
-use crate::dwarf::spaces::{At, Slice};
+use crate::dwarf::spaces::At;
+use crate::elf::Slice;
 use crate::error::Error;
 use crate::layout::{Kind, Member, VirtualBase};
 use crate::parts::{bit_field, sound_align};

@@ -4,12 +4,15 @@
 //! see the same state of the machine and are no independent samples. The median of pair ratios is resampled; the ends
 //! are quantiles of that.
 
-use crate::collect::KeptQuad;
+use crate::contest::collect::KeptQuad;
+use crate::contest::duel::{Duel, Fought};
 use crate::contest::{Contest, Setting};
-use crate::duel::{Duel, Fought};
+use crate::order;
 use crate::schedule::Comparison;
+use crate::verdict::Verdict;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
+use record::Interval;
 use serde::Serialize;
 
 /// Quads in one resampled block: some 30 ms of machine time, control quads between them included.
@@ -20,29 +23,6 @@ const RATIO_LEVEL: f64 = 0.95;
 const RESAMPLES: usize = 4_000;
 /// Transfer times further apart than this are different regimes (the lab's rule).
 const REGIME_STEP: f64 = 1.4;
-
-/// A median and its interval.
-#[derive(Copy, Clone, Debug, Serialize)]
-pub(crate) struct Interval {
-    /// The estimate.
-    pub(crate) median: f64,
-    /// Lower end.
-    pub(crate) low: f64,
-    /// Upper end.
-    pub(crate) high: f64,
-}
-
-/// The judgement on a subject.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Verdict {
-    /// The interval's upper end is at most the contest's bar, and the control is sound.
-    Within,
-    /// The whole interval is above it, and the control is sound.
-    Over,
-    /// Neither, or too few pairs, or a control that misses 1 or is too wide: noise hid the answer.
-    Unresolved,
-}
 
 /// One subject in one setting.
 #[derive(Clone, Debug, Serialize)]
@@ -106,7 +86,10 @@ pub(crate) fn row(duel: &Duel, fought: &Fought, wanted: u32, seed: u64) -> Row {
         ratio,
         control,
         contended_share: fought.contended_share(),
-        verdict: if enough { verdict(contest, ratio, control) } else { Verdict::Unresolved },
+        verdict: match enough {
+            true => Verdict::of(ratio, control, contest.bar(), contest.control_width()),
+            false => Verdict::Unresolved,
+        },
         regime_transfer_ns: median(headline.iter().map(|quad| quad.transfer_ns[0]).collect()),
         other_regimes: others.iter().filter_map(|regime| other(regime)).collect(),
     }
@@ -140,16 +123,6 @@ fn other(regime: &[KeptQuad]) -> Option<OtherRegime> {
     let ratios: Vec<f64> = pairs_of(regime, Comparison::Contest).map(|(a, b)| a / b).collect();
     let transfer_ns = median(regime.iter().map(|quad| quad.transfer_ns[0]).collect());
     (!ratios.is_empty()).then(|| OtherRegime { transfer_ns, pairs: ratios.len(), ratio: median(ratios) })
-}
-
-fn verdict(contest: Contest, ratio: Option<Interval>, control: Option<Interval>) -> Verdict {
-    let (Some(ratio), Some(control)) = (ratio, control) else { return Verdict::Unresolved };
-    let sound = control.low <= 1.0 && 1.0 <= control.high && control.high - control.low < contest.control_width();
-    match () {
-        () if sound && ratio.high <= contest.bar() => Verdict::Within,
-        () if sound && ratio.low > contest.bar() => Verdict::Over,
-        () => Verdict::Unresolved,
-    }
 }
 
 /// The quads by regime, the one with most first. Where no line is shared none is transferred, so all quads count
@@ -202,21 +175,15 @@ fn interval(quads: &[KeptQuad], comparison: Comparison, level: f64, seed: u64) -
 }
 
 /// NaN of nothing.
-fn median(mut values: Vec<f64>) -> f64 {
-    let length = values.len();
-    if length == 0 {
-        return f64::NAN;
-    }
-    let (below, &mut middle, _) = values.select_nth_unstable_by(length / 2, f64::total_cmp);
-    let next = below.iter().copied().max_by(f64::total_cmp).filter(|_| length.is_multiple_of(2));
-    next.map_or(middle, |next| (next + middle) / 2.0)
+fn median(values: Vec<f64>) -> f64 {
+    order::median(values).unwrap_or(f64::NAN)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::duel::Subject;
-    use crate::steps::STEPS;
+    use crate::contest::duel::Subject;
+    use crate::contest::steps::STEPS;
     use plan::LockKind;
 
     /// 100 quads of each comparison: the contestant takes `factor` times C's time, both with a noise and a drift.
@@ -267,13 +234,6 @@ mod tests {
         assert!(enough(Setting::Contended, 0.05, 200) && !enough(Setting::Contended, 1.0, 200));
         assert!(enough(Setting::Free, 0.05, 200) && enough(Setting::Free, 1.0, 200));
         assert!(!enough(Setting::Contended, 0.05, 201) && !enough(Setting::Free, 0.05, 201));
-    }
-
-    #[test]
-    fn a_median_is_the_middle_or_between_the_two() {
-        assert_eq!(median(vec![3.0, 1.0, 2.0]), 2.0);
-        assert_eq!(median(vec![4.0, 1.0, 3.0, 2.0]), 2.5);
-        assert!(median(Vec::new()).is_nan());
     }
 
     #[test]

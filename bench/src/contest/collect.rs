@@ -1,8 +1,8 @@
 //! From the records of a batch to its quads.
 
-use crate::arena::Arena;
 use crate::contest::Setting;
-use crate::evictions::{Rule, Seen};
+use crate::contest::arena::Arena;
+use crate::contest::evictions::{Rule, Seen};
 use crate::schedule::{Comparison, Quad};
 use plan::TickRate;
 use std::sync::atomic::Ordering;

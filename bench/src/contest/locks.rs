@@ -3,10 +3,10 @@
 // SAFETY of this module: a C lock and its nodes are made before the two processes are forked, each has a seat of its
 // own, and nothing but the loops of `c/locks.c` touches them; both words are looked at as atomics.
 
-use crate::arena::{Arena, Tally};
-use crate::c_locks::{InC, Loop, Seat, in_c};
+use crate::contest::arena::{Arena, Tally};
+use crate::contest::c_locks::{InC, Loop, Seat, in_c};
+use crate::contest::duel::DuelError;
 use crate::contest::{Setting, Side, Sides};
-use crate::duel::DuelError;
 use plan::{
     AccessKind, Address, CpuId, Layout, LockKind, Nanos, Op, OpKind, PlacedLock, Program, TickRate, Width, WorkerIndex,
     WorkerProgram,

@@ -2,15 +2,15 @@
 #![allow(unsafe_code)]
 // SAFETY of this module: the parent has one thread, so a child of `fork` may do anything that it could have done.
 
-use crate::arena::{Arena, Tally};
-use crate::collect::{KeptQuad, collect};
+use crate::contest::arena::{Arena, Tally};
+use crate::contest::collect::{KeptQuad, collect};
+use crate::contest::evictions::Rule;
+use crate::contest::locks::Ground;
+use crate::contest::run_queue::RunQueue;
+use crate::contest::runner::Runner;
+use crate::contest::steps::{self, Step};
 use crate::contest::{Contest, Setting, Sides};
-use crate::evictions::Rule;
-use crate::locks::Ground;
-use crate::run_queue::RunQueue;
-use crate::runner::Runner;
 use crate::schedule::{Quad, batch};
-use crate::steps::{self, Step};
 use counters::{Orders, Selection, orders_for};
 use host::Root;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};

@@ -12,9 +12,9 @@
 // SAFETY of this module: the mapping lives as long as the process (it is unmapped on drop by the parent alone, after
 // its children have ended); every word in it is used as an atomic, except the words under test.
 
-use crate::c_locks::Seat;
 use crate::contest::Side;
-use crate::evictions::Seen;
+use crate::contest::c_locks::Seat;
+use crate::contest::evictions::Seen;
 use std::io;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,7 +1,10 @@
 //! What a contest prints: a table of at most 80 columns, or one JSON object.
 
 use crate::contest::Contest;
-use crate::statistics::{Interval, Row, Verdict};
+use crate::contest::statistics::Row;
+use crate::table;
+use crate::verdict;
+use record::Interval;
 use serde::Serialize;
 
 /// Version of the JSON. 3: what a row is about is no step in every contest, so `step` became `name` and `placement`
@@ -35,11 +38,35 @@ impl Report {
 
     /// 0 where every judged row is within the bar, 1 where one is over it, else 3.
     pub(crate) fn exit_status(&self) -> u8 {
-        let verdicts = || self.rows.iter().filter(|row| row.judged).map(|row| row.verdict);
-        match () {
-            () if verdicts().any(|verdict| verdict == Verdict::Over) => 1,
-            () if verdicts().any(|verdict| verdict == Verdict::Unresolved) => 3,
-            () => 0,
+        verdict::exit_status(self.rows.iter().filter(|row| row.judged).map(|row| row.verdict))
+    }
+
+    /// For the table of everything.
+    pub(crate) fn rows(&self) -> Vec<table::Row> {
+        let row = |row: &Row| {
+            let (what, against) = self.shown(row);
+            let seen = table::Row::ratio(what, against, row.ratio, row.control);
+            let reference = table::digits(row.reference_ns_per_op);
+            let seen = seen.noting(format!("{reference} ns a pass there, {} pairs", row.pairs_kept));
+            match row.judged {
+                true => {
+                    let bar = Some(table::Bar::AtMost(self.bar));
+                    table::Row { bar, state: row.verdict.into(), ..seen }
+                }
+                false => seen,
+            }
+        };
+        self.rows.iter().map(row).collect()
+    }
+
+    /// What a row is about, and what it is held against, in words.
+    fn shown(&self, row: &Row) -> (String, &'static str) {
+        let name = row.name;
+        match (self.contest, row.setting) {
+            (Contest::Loops, setting) => (format!("{setting} `{name}`, compiled"), "C at -O2"),
+            (Contest::Counting, setting) => (format!("{setting} `{name}`, counted"), "counters at rest"),
+            (Contest::Locks, "tries-first") => (format!("`{name}` in C that tries first"), "C at -O2"),
+            (Contest::Locks, setting) => (format!("`{name}`, {setting}"), "C at -O2"),
         }
     }
 
@@ -112,20 +139,11 @@ fn ends(interval: Option<Interval>) -> String {
     interval.map_or_else(|| "-".to_owned(), |i| format!("{:.3}, {:.3}", i.low, i.high))
 }
 
-impl Verdict {
-    fn word(self) -> &'static str {
-        match self {
-            Verdict::Within => "within",
-            Verdict::Over => "over",
-            Verdict::Unresolved => "unresolved",
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::contest::Setting;
+    use crate::verdict::Verdict;
 
     fn row(setting: Setting, name: &'static str, verdict: Verdict) -> Row {
         let interval = Interval { median: 1.02, low: 0.998, high: 1.043 };

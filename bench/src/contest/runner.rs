@@ -1,9 +1,9 @@
 //! One of the two measuring processes: slices in lockstep with the other.
 
-use crate::arena::Arena;
+use crate::contest::arena::Arena;
+use crate::contest::evictions::Seen;
+use crate::contest::run_queue::RunQueue;
 use crate::contest::{Side, Sides};
-use crate::evictions::Seen;
-use crate::run_queue::RunQueue;
 use crate::schedule::Quad;
 use plan::TickRate;
 use shm_layout::ticks;

@@ -129,7 +129,7 @@ pub(crate) fn in_c(kind: LockKind) -> InC {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arena::Arena;
+    use crate::contest::arena::Arena;
     use nix::sys::wait::{WaitStatus, waitpid};
     use nix::unistd::{ForkResult, fork};
     use std::sync::atomic::Ordering;
