@@ -99,18 +99,19 @@ struct Head {
 }
 
 fn head(text: &[u8], path: &Path) -> Result<Head, SavedError> {
-    serde_json::from_slice(text)
-        .or_else(|source| match source.classify() {
+    match serde_json::from_slice(text) {
+        // A list would be taken for the values of the keys, in order.
+        Ok(head) if text.trim_ascii_start().starts_with(b"{") => Ok(head),
+        Ok(_) => Ok(Head::default()),
+        Err(source) => match source.classify() {
             // Sound JSON of something else: no version.
             Category::Data => Ok(Head::default()),
-            category => Err((category, source)),
-        })
-        .map_err(|(category, source)| match category {
             Category::Eof => {
-                SavedError::Truncated { path: path.to_owned(), line: source.line(), column: source.column() }
+                Err(SavedError::Truncated { path: path.to_owned(), line: source.line(), column: source.column() })
             }
-            _ => SavedError::NotJson { path: path.to_owned(), source },
-        })
+            _ => Err(SavedError::NotJson { path: path.to_owned(), source }),
+        },
+    }
 }
 
 /// What to name in place of a folder that is no run's: often it is the scenario's, one level up.

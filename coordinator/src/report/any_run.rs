@@ -2,22 +2,16 @@
 //! everything that reads them here. Pages are looked at in `crates/hostile`.
 
 use crate::export::points::points;
-use crate::export::{hlog, line_protocol, tidy};
-use crate::report::logs::Logs;
+use crate::export::{line_protocol, tidy};
 use crate::report::style::{ColourChoice, Style};
-use crate::report::{compare, files, terminal, testing};
+use crate::report::{compare, terminal, testing};
 use crate::saved::{Saved, SavedError};
 use analysis::compare::{Condition, NamedRun, judge};
-use base64::Engine;
-use base64::prelude::BASE64_STANDARD;
-use hdrhistogram::Histogram;
-use hdrhistogram::serialization::{Deserializer, Serializer, V2Serializer};
-use hostile::bend::Move;
 use hostile::sound::Sound;
 use hostile::{Reached, bend, bent, hold, through};
 use record::Run;
 use serde_json::Value;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 fn runs() -> Vec<Run> {
     let made = [
@@ -102,56 +96,4 @@ fn any_run_is_looked_back_at_without_harm() {
     let sound: Vec<Sound> = values.iter().enumerate().map(sound).collect();
     let inputs = bent(&sound, |of, moves| bend::json(&values[of.name.parse::<usize>().unwrap()], moves));
     through("runs looked back at", inputs, |bytes| look_back(&folder.path().join("bent.json"), bytes, &runs[0]));
-}
-
-/// A run that was written with its log of latencies.
-fn logged(folder: &Path) -> (Saved, PathBuf) {
-    let mut run = testing::mutex();
-    for (nth, seen) in run.observations.iter_mut().enumerate() {
-        testing::give_times(seen, nth as u64);
-    }
-    let folder = files::write(&run, Logs::default(), folder, "s").unwrap();
-    (Saved::read(&folder).unwrap(), folder.join("latency.hlog"))
-}
-
-#[test]
-fn any_log_of_latencies_is_passed_on_or_refused_without_harm() {
-    let folder = folder();
-    let (saved, path) = logged(folder.path());
-    let bytes = std::fs::read(&path).unwrap();
-    let sound = [Sound { name: "latency.hlog".into(), read: Vec::new(), bytes }];
-    through("logs of latencies", bent(&sound, bent_log), |bytes| {
-        std::fs::write(&path, bytes).unwrap();
-        match hlog::checked(&saved) {
-            Ok(passed) => {
-                assert_eq!(passed, bytes);
-                Reached::Inside
-            }
-            Err(error) => {
-                let said = error.to_string();
-                hold::terminal(&said);
-                // Read, and held against the record: far behind the reader.
-                let read = said.contains("which run.json has") || said.contains("and run.json says");
-                if read { Reached::Inside } else { Reached::Refused }
-            }
-        }
-    });
-}
-
-/// One of its histograms unpacked, bent as bytes, and written as text again: damage to what is packed ends at its sums.
-fn bent_log(sound: &Sound, moves: &[Move]) -> Vec<u8> {
-    let text = String::from_utf8(sound.bytes.clone()).unwrap();
-    let Some(((what, at, ..), rest)) = moves.split_first() else { return sound.bytes.clone() };
-    if what.is_multiple_of(4) {
-        return bend::bytes(sound, moves);
-    }
-    let histograms: Vec<&str> =
-        text.lines().filter(|line| line.starts_with("Tag=")).filter_map(|line| line.rsplit(',').next()).collect();
-    let old = *at.get(&histograms);
-    let packed = BASE64_STANDARD.decode(old).unwrap();
-    let histogram: Histogram<u64> = Deserializer::new().deserialize(&mut packed.as_slice()).unwrap();
-    let mut bytes = Vec::new();
-    V2Serializer::new().serialize(&histogram, &mut bytes).unwrap();
-    let bent = bend::bytes(&Sound { name: String::new(), read: vec![0..20, 20..40], bytes }, rest);
-    text.replace(old, &BASE64_STANDARD.encode(bent)).into_bytes()
 }
