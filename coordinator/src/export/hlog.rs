@@ -5,16 +5,27 @@ use crate::report::hlog::tag;
 use crate::report::names::LATENCIES;
 use crate::report::text::escaped;
 use crate::saved::Saved;
+use analysis::DIGITS;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD as BASE64;
+use flate2::read::ZlibDecoder;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
 use record::{ArmSummary, Percentiles};
 use std::collections::BTreeMap;
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
+
+/// How a packed histogram of version 2 begins.
+const PACKED: [u8; 4] = 0x1c84_9314_u32.to_be_bytes();
+
+/// Bytes of its head, unpacked: cookie, length of the rest, offset, digits, lowest, highest, ratio.
+const HEAD: usize = 40;
+
+/// Most bytes of one of the lab's, unpacked: up to nine for each of the cells that three digits of 64 bits take.
+const UNPACKED_MAX: u64 = HEAD as u64 + 9 * 56 * 1024;
 
 /// Why there is no log to pass on.
 #[derive(Debug, thiserror::Error)]
@@ -61,22 +72,19 @@ fn check(log: &[u8], saved: &Saved) -> Result<(), String> {
     }
     let found = histograms(log, &saved.run.started_utc)?;
     for (tag, expected) in saved.run.arms.iter().flat_map(distributions) {
-        let histogram = found.get(&tag).ok_or_else(|| format!("it lacks `{tag}`, which run.json has"))?;
-        if (histogram.len(), histogram.max()) != (expected.count, expected.max) {
+        let (count, max) = *found.get(&tag).ok_or_else(|| format!("it lacks `{tag}`, which run.json has"))?;
+        if (count, max) != (expected.count, expected.max) {
             return Err(format!(
-                "its `{tag}` has {} values up to {} ns, and run.json says {} up to {} ns",
-                histogram.len(),
-                histogram.max(),
-                expected.count,
-                expected.max
+                "its `{tag}` has {count} values up to {max} ns, and run.json says {} up to {} ns",
+                expected.count, expected.max
             ));
         }
     }
     Ok(())
 }
 
-/// Every histogram by its tag.
-fn histograms(log: &[u8], started_utc: &str) -> Result<BTreeMap<String, Histogram<u64>>, String> {
+/// How many values each histogram has, and the largest, by its tag. They are not kept: a short text can be a large one.
+fn histograms(log: &[u8], started_utc: &str) -> Result<BTreeMap<String, (u64, u64)>, String> {
     let mut found = BTreeMap::new();
     let mut started = None;
     for entry in IntervalLogIterator::new(log) {
@@ -87,7 +95,7 @@ fn histograms(log: &[u8], started_utc: &str) -> Result<BTreeMap<String, Histogra
                 let tag = interval.tag().map_or("", |tag| tag.as_str());
                 let histogram = decoded(interval.encoded_histogram())
                     .map_err(|error| format!("the histogram `{tag}` cannot be decoded ({error})"))?;
-                found.insert(tag.to_owned(), histogram);
+                found.insert(tag.to_owned(), (histogram.len(), histogram.max()));
             }
         }
     }
@@ -98,8 +106,27 @@ fn histograms(log: &[u8], started_utc: &str) -> Result<BTreeMap<String, Histogra
     }
 }
 
+/// Unpacked here and not by the package's reader, which believes a histogram of any length that it is told.
 fn decoded(text: &str) -> Result<Histogram<u64>, String> {
-    let bytes = BASE64.decode(text).map_err(|error| error.to_string())?;
+    let packed = BASE64.decode(text).map_err(|error| error.to_string())?;
+    let (head, packed) = packed.split_at_checked(8).ok_or("it is too short")?;
+    if !head.starts_with(&PACKED) {
+        return Err("it is not packed as the lab packs them".to_owned());
+    }
+    let mut bytes = Vec::new();
+    let unpacked = ZlibDecoder::new(packed).take(UNPACKED_MAX + 1).read_to_end(&mut bytes);
+    unpacked.map_err(|error| error.to_string())?;
+    if bytes.len() as u64 > UNPACKED_MAX {
+        return Err("it is longer than any of the lab's".to_owned());
+    }
+    let number = |at: usize| bytes.get(at..at + 4).map(|four| u32::from_be_bytes([four[0], four[1], four[2], four[3]]));
+    let told = number(4).ok_or("it is too short")?;
+    if told as usize > bytes.len().saturating_sub(HEAD) {
+        return Err("it ends early".to_owned());
+    }
+    if number(12) != Some(u32::from(DIGITS)) {
+        return Err(format!("it is not of {DIGITS} digits"));
+    }
     Deserializer::new().deserialize(&mut bytes.as_slice()).map_err(|error| error.to_string())
 }
 

@@ -294,18 +294,6 @@ mod tests {
         assert!(write(&run, Logs::default(), root.path(), "file").unwrap().ends_with("2026-11-24T12-34-56Z-2"));
     }
 
-    /// A run in another container that began in the same second may have the same process number, and share the results.
-    #[test]
-    fn a_run_with_the_same_process_number_is_not_in_the_way() {
-        let root = tempfile::tempdir().unwrap();
-        let theirs = root.path().join(format!("s/.2026-11-24T12-34-56Z.{}-1.partial", std::process::id()));
-        fs::create_dir_all(&theirs).unwrap();
-        fs::write(theirs.join("run.json"), "half of it").unwrap();
-        let folder = write(&testing::false_sharing(), Logs::default(), root.path(), "s").unwrap();
-        assert!(folder.join("run.json").exists());
-        assert_eq!(tree(&theirs), ["run.json"], "theirs is as it was");
-    }
-
     #[test]
     fn no_name_leads_out_of_the_root() {
         let root = tempfile::tempdir().unwrap();

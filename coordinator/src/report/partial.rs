@@ -8,6 +8,7 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Folders that are tried before giving up. One is lost where its name is taken, or where a sweep meets it between its
 /// making and its locking, a few microseconds.
@@ -26,7 +27,10 @@ impl Partial {
     /// # Errors
     /// What the system answers.
     pub(super) fn create(parent: &Path, stamp: &str) -> io::Result<Partial> {
-        for number in 1..=ATTEMPTS {
+        // No name twice, whatever became of the first: a sweep may be about to remove what had it.
+        static MADE: AtomicU64 = AtomicU64::new(1);
+        for _ in 0..ATTEMPTS {
+            let number = MADE.fetch_add(1, Ordering::Relaxed);
             // A process's number alone does not make it one's own: a run in another container that shares the results may
             // have the same one.
             let path = parent.join(format!(".{stamp}.{}-{number}.partial", std::process::id()));
@@ -36,10 +40,8 @@ impl Partial {
             }
             match hold(&path) {
                 Ok(held) if is_at(&held, &path) => return Ok(Partial { path, _held: Some(held) }),
-                // A sweep has it, or had it: it goes.
-                Ok(_) | Err(Errno::EWOULDBLOCK | Errno::ENOENT) => {
-                    let _ = fs::remove_dir(&path);
-                }
+                // A sweep has it, or had it, and removes it.
+                Ok(_) | Err(Errno::EWOULDBLOCK | Errno::ENOENT) => {}
                 Err(Errno::ENOLCK | Errno::EOPNOTSUPP | Errno::ENOSYS | Errno::EINVAL | Errno::EBADF) => {
                     return Ok(Partial { path, _held: None });
                 }
@@ -62,7 +64,9 @@ pub(super) fn sweep(parent: &Path) {
         let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
         if is_folder
             && entry.file_name().to_str().is_some_and(is_partial)
-            && let Ok(_held) = hold(&path)
+            && let Ok(held) = hold(&path)
+            // What was opened may have got its name meanwhile.
+            && is_at(&held, &path)
         {
             remove(&path);
         }
