@@ -337,7 +337,14 @@ impl Reader {
             let mut known = [None; 3];
             for ((name, needed), known) in DISTANCE.iter().zip(needs).zip(&mut known) {
                 if needed || section.table.entry(name).is_some() {
-                    *known = Some(reader.section(section, name, ONE_DISTANCE, Self::distance)?);
+                    let sources = reader.sources.len();
+                    let read = reader.section(section, name, ONE_DISTANCE, Self::distance)?;
+                    if needed {
+                        *known = Some(read);
+                    } else {
+                        // No two CPUs of such a shape are that far apart: checked, and not kept.
+                        reader.sources.truncate(sources);
+                    }
                 }
             }
             Distances::filled(known)
