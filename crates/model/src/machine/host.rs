@@ -1,5 +1,6 @@
 //! A machine from what was measured on it.
 
+use super::read::NS;
 use super::{CacheShape, Caches, CoreFacts, Costs, Distance, Distances, Machine, Shape, Source};
 use plan::{CACHE_LINE_BYTES, CpuIdentity, Topology};
 use record::CostProbe;
@@ -199,9 +200,9 @@ impl HostFigures<'_> {
     }
 }
 
-/// A figure, or a note that it is missing.
+/// A figure, or a note that it is missing: also one that a machine's file could not hold.
 fn had(figure: Option<f64>, name: &str, gaps: &mut Vec<String>) -> f64 {
-    match figure.filter(|ns| ns.is_finite() && *ns > 0.0) {
+    match figure.filter(|ns| (NS.0..=NS.1).contains(ns)) {
         Some(ns) => four_digits(ns),
         None => {
             gaps.push(name.to_owned());
@@ -303,6 +304,17 @@ mod tests {
         let machine = figures(&topology).machine().unwrap();
         assert_eq!((machine.caches.llc.bytes, machine.caches.llc.sets()), (48 << 20, 65_536));
         assert!(machine.source_of("caches.llc.kib").unwrap().contains("55296 KiB in 12 ways"), "{:?}", machine.sources);
+    }
+
+    /// A busy machine's: the file was written, and refused when it was read.
+    #[test]
+    fn a_waking_of_milliseconds_is_written_and_read() {
+        let topology = two_cpus();
+        let mut figures = figures(&topology);
+        figures.costs.wake_ns = Some(1_569_000.0);
+        let machine = figures.machine().unwrap();
+        let read = Machine::parse("host.toml", &machine.to_toml()).unwrap_or_else(|refusal| panic!("{refusal}"));
+        assert_eq!((read.costs.wake_ns, read), (1_569_000.0, machine));
     }
 
     #[test]

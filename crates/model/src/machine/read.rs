@@ -61,8 +61,9 @@ pub(super) static KIND: Kind = Kind {
     ],
 };
 
-/// Bounds of a time, nanoseconds: from the thousandth of a cycle to a millisecond, which no figure here comes near.
-const NS: (f64, f64) = (0.001, 1e6);
+/// Bounds of a time, nanoseconds: from the thousandth of a cycle to a second. A waking on a busy machine takes
+/// milliseconds.
+pub(super) const NS: (f64, f64) = (0.001, 1e9);
 /// Bounds of each number of the shape; the most CPUs of all of them together.
 const COUNT: (u64, u64) = (1, 1_024);
 const CPUS_MAX: u64 = 8_192;
