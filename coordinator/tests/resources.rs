@@ -256,7 +256,7 @@ fn too_few_descriptors_are_told_with_the_limit() {
     let limits: Vec<u64> = match faults_asked_for() {
         // From as many as the loader needs.
         Some(_) => (4..=30).collect(),
-        None => vec![5, 8, 10, 13, 16, 19, 22, 64],
+        None => vec![5, 10, 16, 22, 64],
     };
     let mut ended_well = 0;
     for limit in limits {
@@ -291,7 +291,7 @@ fn least_kib() -> u64 {
 fn too_little_address_space_is_told_with_the_limit() {
     let _alone = alone();
     // From what the loader needs to what a run needs, and a little beyond.
-    let (least, steps) = (least_kib(), if faults_asked_for().is_some() { 60 } else { 8 });
+    let (least, steps) = (least_kib(), if faults_asked_for().is_some() { 60 } else { 4 });
     let mut said = 0;
     for nth in 0..steps {
         let limit = least + 6 * 1024 * nth / steps;
@@ -340,7 +340,7 @@ fn a_memory_cgroup_that_is_too_small_ends_the_run_and_is_named() {
     let Some(peak) = peak else { return none() };
     in_a_room(|room| {
         // Near what it needs the kernel reads the program's own pages again and again: that takes minutes, and is no hang.
-        let percents: &[u64] = if faults_asked_for().is_some() { &[80, 60, 50, 40, 30, 20, 10, 5] } else { &[25, 10] };
+        let percents: &[u64] = if faults_asked_for().is_some() { &[80, 60, 50, 40, 30, 20, 10, 5] } else { &[10] };
         for percent in percents {
             let cgroup = Cgroup::new("memory", "small", MEMORY_LIMIT).unwrap();
             cgroup.set(MEMORY_LIMIT, &(peak * percent / 100).to_string()).unwrap();
