@@ -141,6 +141,18 @@ fn words_that_steer_a_run_end_it_within_its_deadlines() {
     }
 }
 
+/// A tail decides where the next worker's compiled code looks, so that one which leads out of the segment may not be followed.
+#[test]
+fn a_queue_that_names_no_node_is_told_and_not_followed() {
+    let _alone = common::alone();
+    for name in [0, 4, 127, 4 * 128, 1 << 31, u32::MAX] {
+        let Some(output) = altered_at_the_gate("clh", "tail", &[(AREA, word(name))]) else { return };
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(1), "{name:#x}: {said}");
+        assert!(said.contains("tail"), "{name:#x}: {said}");
+    }
+}
+
 #[test]
 fn locks_full_of_nonsense_end_a_run_within_its_deadlines() {
     let _alone = common::alone();
@@ -173,7 +185,7 @@ fn bytes_changed_at_random_in_a_window_end_a_run_within_its_deadlines() {
         std::env::var("LAB_ALTERED").map_or(1, |runs| runs.parse().expect("LAB_ALTERED is a number of runs"));
     for run in 0..runs {
         let mut numbers = Numbers(88_172_645_463_325_252 ^ run << 17);
-        let kind = ["pthread", "ticket", "mcs", "semaphore"][numbers.below(4) as usize];
+        let kind = ["pthread", "ticket", "mcs", "clh", "semaphore"][numbers.below(5) as usize];
         let scenario = SCENARIO.replace("KIND", kind).replace("300ms", "1s");
         let bench = Bench::new(&scenario);
         let mut command = bench.run();

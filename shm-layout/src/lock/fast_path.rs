@@ -32,7 +32,7 @@ pub enum FastPath {
     /// A u32 `tail` at 0 that names nodes, and in each node a u32 `taken` at 0. A node's name is where it ends, in
     /// bytes from the first node's begin ([`clh_name`]); the worker's own is at first the one of its index. A store of
     /// 1 to the own node's `taken`, then an exchange of `tail` with the own name, which gives the predecessor's; it is
-    /// acquired where that one's `taken` is 0, else the hook is told both names ([`clh_names`]). A store of 0 to the
+    /// acquired where that is a node's and its `taken` is 0, else the hook is told both names ([`clh_names`]). A store of 0 to the
     /// own node's `taken` releases, and the predecessor's node is the worker's own from then on, also where the hook
     /// has released.
     Clh,

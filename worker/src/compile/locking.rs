@@ -171,16 +171,26 @@ impl Emitter<'_> {
         let taken = self.builder.ins().iconst(I32, 1);
         self.builder.ins().store(flags(), taken, address, at);
         let name = self.builder.ins().ireduce(I32, mine);
-        let before = self.exchange(used.at, name);
-        let before = self.builder.ins().uextend(I64, before);
+        let name_before = self.exchange(used.at, name);
+        let before = self.builder.ins().uextend(I64, name_before);
         self.builder.def_var(predecessor, before);
-        // Not checked to be a node's name: a tail that a foreign writer has left is trusted, as the C library trusts
-        // the pointers in a mutex of its own.
+        self.branch_unless_a_node(name_before, slow);
         let (address, at) = self.node(used, before);
         let address = self.sum(address, at);
         let taken = self.builder.ins().atomic_load(I32, flags(), address);
         self.builder.ins().brif(taken, slow, &[], owned, &[]);
         Told::Names(mine, before)
+    }
+
+    /// Goes on where `name` is a CLH node's; else at `refused`. A foreign writer's tail could lead out of the segment.
+    fn branch_unless_a_node(&mut self, name: Value, refused: Block) {
+        let is_a_node = self.builder.create_block();
+        // A name that is no multiple comes out of the turn with its low bits on top, beyond every index.
+        let number = self.builder.ins().rotr_imm_u(name, i64::from(NODE_BYTES.trailing_zeros()));
+        let index = self.builder.ins().iadd_imm_s(number, -1);
+        let within = self.builder.ins().icmp_imm_u(IntCC::UnsignedLessThan, index, i64::from(self.sites.clh_nodes));
+        self.builder.ins().brif(within, is_a_node, &[], refused, &[]);
+        self.builder.switch_to_block(is_a_node);
     }
 
     fn attempt_to_write(&mut self, used: Use, slow: Block, owned: Block) {

@@ -10,6 +10,8 @@ pub struct LockSites {
     pub(super) sites: Vec<LockSite>,
     /// The worker's name in words of the segment: its index plus 1.
     pub(super) me: u32,
+    /// How many nodes each CLH lock has: one a worker, and the first dummy.
+    pub(super) clh_nodes: u32,
     /// The slot's words.
     pub(super) waits_for: i64,
     pub(super) reads: i64,
@@ -27,7 +29,7 @@ pub(super) struct LockSite {
 
 impl LockSites {
     /// For loops without locks.
-    pub const NONE: LockSites = LockSites { sites: Vec::new(), me: 0, waits_for: 0, reads: 0, timed: true };
+    pub const NONE: LockSites = LockSites { sites: Vec::new(), me: 0, clh_nodes: 0, waits_for: 0, reads: 0, timed: true };
 
     /// Those of `program` in a segment of that map, which must be the Program's, for the worker of that index, which
     /// must have a slot there.
@@ -46,6 +48,7 @@ impl LockSites {
         LockSites {
             sites: (0..).zip(&program.locks).map(site).collect(),
             me: worker.0 + 1,
+            clh_nodes: map.workers.saturating_add(1),
             waits_for: from_area(slot + WAITS_FOR_OFFSET),
             reads: from_area(slot + READS_OFFSET),
             timed: program.timed_locks,
