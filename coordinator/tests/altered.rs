@@ -44,6 +44,9 @@ const STATUS_BYTES: usize = 32;
 /// Behind two slots and the nodes of one lock.
 const AREA: u64 = 4096;
 
+/// The lock there, behind the two counters.
+const LOCK: u64 = AREA + 16;
+
 /// What is written, and at which offset.
 type Change = (u64, Vec<u8>);
 
@@ -146,7 +149,7 @@ fn words_that_steer_a_run_end_it_within_its_deadlines() {
 fn a_queue_that_names_no_node_is_told_and_not_followed() {
     let _alone = common::alone();
     for name in [0, 4, 127, 4 * 128, 1 << 31, u32::MAX] {
-        let Some(output) = altered_at_the_gate("clh", "tail", &[(AREA, word(name))]) else { return };
+        let Some(output) = altered_at_the_gate("clh", "tail", &[(LOCK, word(name))]) else { return };
         let said = stderr(&output);
         assert_eq!(output.status.code(), Some(1), "{name:#x}: {said}");
         assert!(said.contains("tail"), "{name:#x}: {said}");

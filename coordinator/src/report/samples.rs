@@ -89,7 +89,7 @@ fn fixed(seen: &Observation) -> Vec<String> {
         optional(seen.transfer_after_ns),
         optional(seen.contended_before_ns),
         optional(seen.contended_after_ns),
-        seen.core_speed.to_string(),
+        seen.core_loop_ns.to_string(),
         optional(seen.regime),
         seen.spoiled.join(";"),
     ]

@@ -444,7 +444,7 @@ fn method() -> Method {
         number,
         transfer_ns: Some(transfer_ns),
         contended_ns: Some(transfer_ns / 2.5),
-        core_speed: 1021.5,
+        core_loop_ns: 1021.5,
         costs: record::CostProbe { bump_ns: Some(0.33), wake_ns: None, ..Default::default() },
         repetitions,
     };
@@ -646,7 +646,7 @@ fn observation(
         transfer_after_ns: Some(57.9),
         contended_before_ns: Some(20.1),
         contended_after_ns: Some(20.4),
-        core_speed: 1021.5,
+        core_loop_ns: 1021.5,
         regime: spoiled.is_empty().then_some(0),
         spoiled,
         counters: counters.into_iter().collect(),

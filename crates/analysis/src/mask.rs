@@ -58,7 +58,7 @@ pub fn observe(arm: &str, block: u32, program: &Program, traces: &[Trace], clock
             transfer_after_ns: probes.transfer_ns.1,
             contended_before_ns: probes.contended_ns.0,
             contended_after_ns: probes.contended_ns.1,
-            core_speed: probes.core_loop_ns,
+            core_loop_ns: probes.core_loop_ns,
             costs: trace.costs,
             regime: None,
             spoiled: spoiled.clone(),
@@ -507,7 +507,7 @@ mod tests {
         (a.core_loop_before_ticks, b.core_loop_after_ticks) = (2200, 2400);
         let seen = observe("a", 0, &counters_program(8), &[a, b], CLOCK);
         assert_eq!((seen[0].transfer_before_ns, seen[0].transfer_after_ns), (Some(60.0), None));
-        assert_eq!(seen[1].core_speed, 1200.0);
+        assert_eq!(seen[1].core_loop_ns, 1200.0);
     }
 
     #[test]

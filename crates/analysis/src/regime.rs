@@ -57,7 +57,7 @@ struct Repetition {
     members: Vec<usize>,
     /// The probes between CPUs; `None` where no two workers run on different CPUs.
     line: Option<Line>,
-    core_speed: f64,
+    core_loop_ns: f64,
     /// CPUs of the arm, an index into the sets seen.
     cpus: usize,
 }
@@ -82,7 +82,7 @@ pub(crate) fn assign(bound: &Bound, observations: &mut [Observation]) -> Regimes
         observation.spoiled.retain(|reason| reason != REGIME_CHANGED && reason != NO_REGIME);
     }
     let mut repetitions = sound_repetitions(bound, observations);
-    let core = Classes::of(repetitions.iter().map(|r| r.core_speed).collect(), SPLIT);
+    let core = Classes::of(repetitions.iter().map(|r| r.core_loop_ns).collect(), SPLIT);
     let line = line_classes(&repetitions);
     repetitions.retain(|repetition| {
         let reason = repetition.line.and_then(|seen| line[&repetition.cpus].spoils(seen));
@@ -91,8 +91,9 @@ pub(crate) fn assign(bound: &Bound, observations: &mut [Observation]) -> Regimes
         }
         reason.is_none()
     });
-    let key =
-        |r: &Repetition| -> Key { (r.line.map(|seen| (r.cpus, line[&r.cpus].class(seen))), core.class(r.core_speed)) };
+    let key = |r: &Repetition| -> Key {
+        (r.line.map(|seen| (r.cpus, line[&r.cpus].class(seen))), core.class(r.core_loop_ns))
+    };
     let keyed: Vec<(Key, Repetition)> = repetitions.into_iter().map(|r| (key(&r), r)).collect();
     let headlines = Headlines::choose(bound, &keyed);
     number(&keyed, &headlines, observations)
@@ -123,7 +124,7 @@ fn sound_repetitions(bound: &Bound, observations: &[Observation]) -> Vec<Repetit
                 transfer,
                 contended: either_side(first.contended_before_ns, first.contended_after_ns),
             }),
-            core_speed: first.core_speed,
+            core_loop_ns: first.core_loop_ns,
             cpus,
             members,
         });
@@ -257,7 +258,7 @@ fn number(keyed: &[(Key, Repetition)], headlines: &Headlines, observations: &mut
         let transfer = |r: &Regime| r.transfer_ns.unwrap_or(0.0);
         let contended = |r: &Regime| r.contended_ns.unwrap_or(0.0);
         let by_line = transfer(a).total_cmp(&transfer(b)).then(contended(a).total_cmp(&contended(b)));
-        by_line.then(a.core_speed.total_cmp(&b.core_speed))
+        by_line.then(a.core_loop_ns.total_cmp(&b.core_loop_ns))
     });
     let number_of: BTreeMap<Key, u32> = list.iter().zip(0..).map(|((key, _), n)| (*key, n)).collect();
     let mut by_arm = BTreeMap::new();
@@ -288,7 +289,7 @@ fn describe(repetitions: &[&Repetition], observations: &[Observation]) -> Regime
         number: 0,
         transfer_ns: both(|line| Some(line.transfer)),
         contended_ns: both(|line| line.contended),
-        core_speed: median_of(repetitions.iter().map(|r| r.core_speed)).unwrap_or(0.0),
+        core_loop_ns: median_of(repetitions.iter().map(|r| r.core_loop_ns)).unwrap_or(0.0),
         costs: CostProbe::median(repetitions.iter().flat_map(|r| &r.members).map(|m| &observations[*m].costs)),
         repetitions: repetitions.len() as u32,
     }
@@ -347,7 +348,7 @@ mod tests {
         for block in 0..4 {
             let mut solo = observation("solo:counter", block, 0, 2.0);
             (solo.transfer_before_ns, solo.transfer_after_ns) = (None, None);
-            solo.core_speed = if block == 0 { 2000.0 } else { 1000.0 };
+            solo.core_loop_ns = if block == 0 { 2000.0 } else { 1000.0 };
             bench.observations.retain(|o| !(o.arm == solo.arm && o.block == block));
             bench.observations.push(solo);
         }
@@ -381,7 +382,7 @@ mod tests {
         bench.run(8, |_, _| 2.0);
         for o in &mut bench.observations {
             let slow = o.block >= 5;
-            o.core_speed *= if slow { 2.0 } else { 1.0 };
+            o.core_loop_ns *= if slow { 2.0 } else { 1.0 };
             o.costs.bump_ns = Some(if slow { 0.66 } else { 0.33 });
         }
         let regimes = assign(&bench.bound, &mut bench.observations);
@@ -393,10 +394,10 @@ mod tests {
     fn halved_core_speed_is_another_regime() {
         let mut bench = Bench::new(&["packed", "padded-64"]);
         bench.run(8, |_, _| 2.0);
-        bench.observations.iter_mut().filter(|o| o.block >= 5).for_each(|o| o.core_speed *= 2.0);
+        bench.observations.iter_mut().filter(|o| o.block >= 5).for_each(|o| o.core_loop_ns *= 2.0);
         let regimes = assign(&bench.bound, &mut bench.observations);
         assert_eq!(regimes.list.len(), 2);
-        assert_eq!(regimes.list[0].core_speed * 2.0, regimes.list[1].core_speed);
+        assert_eq!(regimes.list[0].core_loop_ns * 2.0, regimes.list[1].core_loop_ns);
         assert_eq!(regimes.run, Some(0));
     }
 }

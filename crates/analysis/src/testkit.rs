@@ -191,7 +191,7 @@ pub(crate) fn observation(arm: &str, block: u32, worker: u32, ns_per_op: f64) ->
         transfer_after_ns: Some(54.0),
         contended_before_ns: Some(2.0),
         contended_after_ns: Some(2.0),
-        core_speed: 1000.0,
+        core_loop_ns: 1000.0,
         regime: None,
         spoiled: Vec::new(),
         counters: Default::default(),

@@ -81,7 +81,7 @@ fn regimes_mixed(view: &View) -> Option<Warning> {
         format!(
             "{} at {transfer}{contended}, core loop {} ns",
             count(r.repetitions as usize, "repetition"),
-            figure(r.core_speed)
+            figure(r.core_loop_ns)
         )
     };
     let headline = view.regimes.run.map(|n| format!("; the figures are those of {}", one(&regimes[n as usize])));

@@ -160,7 +160,7 @@ fn regimes(run: &Run) -> Markup {
             html! { (regime.number) @if headline == Some(regime.number) { " (the figures' own)" } },
             figure(regime.transfer_ns),
             figure(regime.contended_ns),
-            html! { (plain(regime.core_speed)) },
+            html! { (plain(regime.core_loop_ns)) },
             html! { (regime.repetitions) },
         ]);
     }

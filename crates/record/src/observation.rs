@@ -55,8 +55,9 @@ pub struct Observation {
     /// The same after it.
     pub contended_after_ns: Option<f64>,
     /// How long the fixed throughput-bound loop took on the slowest worker's core, the slower of before and after;
-    /// one for all workers. Nanoseconds, despite the name: larger is slower.
-    pub core_speed: f64,
+    /// one for all workers. Nanoseconds: larger is slower.
+    #[serde(rename = "core_speed")]
+    pub core_loop_ns: f64,
     /// What operations cost on its CPU before the warm-up. In memory only: `run.json` holds the medians by regime.
     #[serde(skip)]
     pub costs: CostProbe,

@@ -171,7 +171,8 @@ pub struct Regime {
     /// Median of the contended probe, nanoseconds a pass; `None` likewise.
     pub contended_ns: Option<f64>,
     /// Median of the fixed throughput-bound loop, nanoseconds: larger is slower.
-    pub core_speed: f64,
+    #[serde(rename = "core_speed")]
+    pub core_loop_ns: f64,
     /// What operations cost in it, medians over its workers.
     #[serde(default)]
     pub costs: CostProbe,

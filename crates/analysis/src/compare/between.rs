@@ -80,7 +80,7 @@ pub(super) fn cores(base: &Regime, run: &Regime) -> Vec<f64> {
     let costs = |c: &CostProbe| [c.load_ns, c.store_ns, c.bump_ns, c.atomic_ns, c.instruction_ns];
     let both = costs(&base.costs).into_iter().zip(costs(&run.costs));
     let factors: Vec<f64> = both.filter_map(|(base, run)| factor(base?, run?)).collect();
-    if factors.is_empty() { factor(base.core_speed, run.core_speed).into_iter().collect() } else { factors }
+    if factors.is_empty() { factor(base.core_loop_ns, run.core_loop_ns).into_iter().collect() } else { factors }
 }
 
 fn factor(base: f64, run: f64) -> Option<f64> {

@@ -74,7 +74,7 @@ fn states(sides: &Sides) -> Vec<Difference> {
         let allowed = (sides.asks == Asks::Change).then_some("the intervals have room for it");
         let pass = |regime: &record::Regime| match regime.costs.bump_ns {
             Some(bump) => ("a bump of a word of one's own", ns(Some(bump))),
-            None => ("the fixed loop that times the cores", ns(Some(regime.core_speed))),
+            None => ("the fixed loop that times the cores", ns(Some(regime.core_loop_ns))),
         };
         let ((what, base), (_, run)) = (pass(base), pass(run));
         all.extend(differ(what, base, run, allowed));

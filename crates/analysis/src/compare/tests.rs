@@ -107,7 +107,7 @@ fn a_change_shows_in_the_variant_that_it_is_in() {
 #[test]
 fn what_the_cores_did_between_the_runs_is_no_change() {
     let mut slow = bench(20.0, 2.2);
-    slow.observations.iter_mut().for_each(|o| o.core_speed *= 1.12);
+    slow.observations.iter_mut().for_each(|o| o.core_loop_ns *= 1.12);
     let seen = compared(&[run_of(bench(20.0, 2.0), 1), run_of(slow, 2)], None).unwrap();
     let padded = row(&seen, "padded-64");
     assert!(!holds_one(padded.measured_ratio) && holds_one(padded.ratio), "{padded:?}");
@@ -148,7 +148,7 @@ fn one_scenario_on_two_hosts_asks_how_the_hosts_differ() {
     let mut far = bench(20.0, 2.2);
     for o in &mut far.observations {
         (o.transfer_before_ns, o.transfer_after_ns) = (Some(200.0), Some(200.0));
-        o.core_speed *= 1.12;
+        o.core_loop_ns *= 1.12;
     }
     let runs = [run_of(bench(30.0, 2.0), 1), at("there", run_of(far, 2))];
     let seen = compared(&runs, None).unwrap();

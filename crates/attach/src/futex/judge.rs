@@ -4,7 +4,9 @@
 //! waits behind. So a hold is judged by the time in which others waited for its end.
 //!
 //! # References
-//! `crates/analysis/src/diagnose/`: `long_hold.rs`, `convoy.rs`, `owner_died.rs`, whose thresholds these are.
+//! `crates/analysis/src/diagnose/`: `long_hold.rs`, `convoy.rs`, `owner_died.rs`, which judge the lab's own locks. How
+//! many times the typical hold a long one is, and how much of the waiting it explains, is as there; the least length and
+//! what has none there follow from what a watch sees (docs/attach.md has each).
 
 use super::follow::{Follower, Thread, WordSeen};
 use super::owners::{Looks, Meant, Numbers};
