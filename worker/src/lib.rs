@@ -26,18 +26,14 @@ mod locks;
 mod markers;
 mod measure;
 mod pace;
-#[cfg(test)]
-mod pagemap;
 mod pin;
 mod probe;
 mod recorder;
 mod region;
-#[cfg(test)]
-mod rehearsal;
 mod resident;
 mod schedstat;
 #[cfg(test)]
-mod scripted;
+mod tests;
 
 pub use alone::LoopOnSegment;
 pub use failure::Failure;

@@ -107,7 +107,7 @@ fn touch_stack() {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pagemap::present;
+    use crate::tests::pagemap::present;
     use nix::sys::memfd::{MFdFlags, memfd_create};
     use nix::sys::mman::{MapFlags, ProtFlags, mmap};
     use std::num::NonZeroUsize;

@@ -233,7 +233,7 @@ fn no_huge_pages(name: &str, bytes: u64, errno: Errno) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pagemap;
+    use crate::tests::pagemap;
     use nix::sys::memfd::{MFdFlags, memfd_create};
 
     const PAGES: u64 = 8;

@@ -8,11 +8,11 @@
 //! trial, and the rest of those in which, as the two processes' own clocks tell, both kept to the script.
 #![allow(unsafe_code)] // words and locks in a mapped segment
 
+use super::rehearsal::{ENCODED, each, lock, own_lock, program, segment, unlock};
 use crate::compile::{CompiledLoop, Hooks, LockSites};
 use crate::context::Context;
 use crate::pin;
 use crate::probe::Reading;
-use crate::rehearsal::{ENCODED, each, lock, own_lock, program, segment, unlock};
 use nix::sched::{CpuSet, sched_getaffinity};
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
