@@ -2,12 +2,13 @@
 
 mod common;
 
-use common::{Bench, QUICK, alone, coordinator, in_a_window_for, skip, stderr, stdout};
+use common::{Bench, QUICK, alone, coordinator, in_a_window_for, stderr, stdout};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use record::{AdviseRun, LayoutState, Verdict};
 use std::process::{Command, Output};
 use std::time::Duration;
+use testing::skip;
 
 /// Two writers of one line, a cold field, and a variant that does other work.
 const PACKED: &str = r#"

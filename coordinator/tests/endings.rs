@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{A_LONG_TIME, Bench, alone, assert_gone, cpu_time, in_a_window, stderr, within, workers_of};
+use common::{Bench, alone, assert_gone, cpu_time, in_a_window, stderr, workers_of};
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
@@ -12,6 +12,7 @@ use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
+use testing::{A_LONG_TIME, within};
 
 /// One window that is long enough to be hit in its middle.
 const LONG: &str = r#"

@@ -2,11 +2,12 @@
 
 mod common;
 
-use common::{Bench, QUICK, alone, coordinator, skip, stderr, stdout};
+use common::{Bench, QUICK, alone, coordinator, stderr, stdout};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::path::Path;
 use std::process::Output;
+use testing::skip;
 
 /// What one run left: its record, and a row for each worker of each repetition, spoiled ones included: counts do not
 /// depend on how busy the machine was, but what the record sums up does.

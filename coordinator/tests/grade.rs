@@ -3,11 +3,12 @@
 
 mod common;
 
-use common::{A_LONG_TIME, alone, coordinator, stderr, stdout, within};
+use common::{alone, coordinator, stderr, stdout};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
+use testing::{A_LONG_TIME, within};
 
 fn exercises() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../scenarios/exercises")

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{A_LONG_TIME, Bench, alone, is_root, skip, stderr, stdout, within};
+use common::{Bench, alone, is_root, stderr, stdout};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use record::{ArmSummary, LockObservation, Observation, Run};
@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
+use testing::{A_LONG_TIME, skip, within};
 
 const EXECUTABLE: &str = env!("CARGO_BIN_EXE_coordinator");
 const MARKERS: [&str; 3] = ["lock_acquired", "lock_contended", "lock_released"];
