@@ -196,7 +196,7 @@ fn shoot(mut around: impl FnMut(Option<i32>) -> bool) -> Option<Seen> {
         return None;
     }
     let shared = Shared::new();
-    let victim = Victim::start(&shared);
+    let mut victim = Victim::start(&shared);
     let mut culprit = Counters::open(&orders(CULPRIT_CPU, true)).logging_by(clock);
     if !around(Some(victim.child.id() as i32)) {
         return None;
