@@ -10,6 +10,7 @@ use nix::fcntl::{FallocateFlags, fallocate};
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::mman::{MapFlags, ProtFlags, mmap};
+use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 use plan::CpuId;
 use record::{CounterReadings, FlushReason, KernelEventKind, KernelTrace, Reading};
@@ -19,8 +20,9 @@ use std::num::NonZeroUsize;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use testing::{A_LONG_TIME, Lines, Perf, skip};
+use testing::{A_LONG_TIME, Lines, Perf, not_here, skip};
 
 const PAGE_BYTES: usize = 4096;
 /// The first page is for flags, the others are touched and punched.
@@ -98,6 +100,8 @@ fn the_victim() {
     let Some(descriptor) = std::env::var(MEMORY).ok().and_then(|number| number.parse::<RawFd>().ok()) else { return };
     // SAFETY: the culprit left this descriptor open for this process alone, which takes it once.
     let shared = Shared::map(unsafe { OwnedFd::from_raw_fd(descriptor) });
+    // Should the culprit be killed, nobody tells the victim to stop.
+    nix::sys::prctl::set_pdeathsig(Signal::SIGKILL).expect("a signal at the end of the thread that started it");
     assert!(pin(VICTIM_CPU));
     let mut counters = Counters::open(&orders(VICTIM_CPU, true)).logging_by(clock);
     shared.touch();
@@ -108,9 +112,7 @@ fn the_victim() {
             "touch" => {
                 let (rounds, stop) = shared.flags();
                 println!("victim: touching");
-                let begin = Instant::now();
                 while stop.load(Ordering::Acquire) == 0 {
-                    assert!(begin.elapsed() < A_LONG_TIME, "the culprit has forgotten its victim");
                     shared.touch();
                     rounds.fetch_add(1, Ordering::Release);
                 }
@@ -185,8 +187,35 @@ struct Seen {
     outside: u64,
 }
 
-/// `None` where this machine cannot show it, which is then said.
+impl Seen {
+    /// Whether the victim was on its CPU at some of the punches. Whoever is not needs no interrupt: it finds the pages gone
+    /// when it comes back.
+    fn was_hit(&self) -> bool {
+        let interrupts = match self.victim["tlb_flushes_remote"] {
+            Reading::Counted { value } => value,
+            _ => self.inside,
+        };
+        interrupts > u64::from(PUNCHES / 10)
+    }
+}
+
+/// A window in which the victim was hit, one at a time: two victims would take each other's CPU. `None` where this machine
+/// cannot show it, which is then said. `around` is told when perf is to begin (with whom) and to end.
 fn shoot(mut around: impl FnMut(Option<i32>) -> bool) -> Option<Seen> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    for _ in 0..5 {
+        let seen = attempt(&mut around)?;
+        if seen.was_hit() {
+            return Some(seen);
+        }
+    }
+    not_here("quiet: the victim was hardly ever on its CPU when its memory was punched");
+    None
+}
+
+/// One window, whatever became of it.
+fn attempt(mut around: impl FnMut(Option<i32>) -> bool) -> Option<Seen> {
     if !pin(CULPRIT_CPU) || !has_cpu(VICTIM_CPU) {
         skip("it takes CPUs 0 and 1");
         return None;
@@ -207,8 +236,8 @@ fn shoot(mut around: impl FnMut(Option<i32>) -> bool) -> Option<Seen> {
     culprit.enable();
     assert_eq!(victim.tell("touch"), "touching");
     let (rounds, stop) = shared.flags();
-    let begin = Instant::now();
     for _ in 0..PUNCHES {
+        let begin = Instant::now();
         // The victim has the pages mapped again once it has been through them all.
         let seen = rounds.load(Ordering::Acquire);
         while rounds.load(Ordering::Acquire) < seen + 2 {
@@ -265,7 +294,6 @@ fn interrupts_lie_between_readings_just_inside_and_just_outside_the_window() {
     let Some(interrupts) = counted(&seen.victim, "tlb_shootdowns") else { return };
     println!("{} inside, {interrupts} counted, {} outside; {PUNCHES} punches", seen.inside, seen.outside);
     assert!(seen.inside <= interrupts && interrupts <= seen.outside);
-    assert!(seen.inside > u64::from(PUNCHES / 10), "the victim had the pages mapped when they were punched");
 }
 
 #[test]
@@ -292,7 +320,7 @@ fn flushes_are_told_by_reason_on_either_side_and_perf_counts_as_many() {
     assert_eq!(flushes as f64, perf);
     let reasons = ["tlb_flushes_remote", "tlb_flushes_local", "tlb_flushes_local_mm", "tlb_flushes_sent"];
     assert!(reasons.iter().map(|name| of(&seen.victim, name)).sum::<u64>() <= flushes);
-    assert!(asked > u64::from(PUNCHES / 10) && sent > u64::from(PUNCHES / 10));
+    assert!(sent > u64::from(PUNCHES / 10));
     let entered = of(&seen.victim, "call_function_interrupts") + of(&seen.victim, "call_function_single_interrupts");
     assert!(entered >= asked, "{entered} function calls for {asked} flushes");
 }
