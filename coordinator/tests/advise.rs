@@ -197,5 +197,5 @@ fn an_interrupt_ends_it_and_leaves_nobody_behind() {
     kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
-    common::assert_gone(&workers, common::A_LONG_TIME);
+    common::assert_gone(&workers, testing::A_LONG_TIME);
 }
