@@ -2,12 +2,13 @@
 
 mod common;
 
-use common::{Bench, QUICK, alone, coordinator, in_a_window_for, skip, stderr, stdout};
+use common::{Bench, QUICK, alone, coordinator, in_a_window_for, stderr, stdout};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use record::{AdviseRun, LayoutState, Verdict};
 use std::process::{Command, Output};
 use std::time::Duration;
+use testing::skip;
 
 /// Two writers of one line, a cold field, and a variant that does other work.
 const PACKED: &str = r#"
@@ -196,5 +197,5 @@ fn an_interrupt_ends_it_and_leaves_nobody_behind() {
     kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
-    common::assert_gone(&workers, common::A_LONG_TIME);
+    common::assert_gone(&workers, testing::A_LONG_TIME);
 }

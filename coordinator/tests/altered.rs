@@ -6,12 +6,13 @@
 
 mod common;
 
-use common::{A_LONG_TIME, Bench, in_a_window, skip, stderr, within, workers_of};
+use common::{Bench, in_a_window, stderr, workers_of};
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::os::unix::fs::FileExt;
 use std::process::{Child, Output, Stdio};
 use std::time::Duration;
+use testing::{A_LONG_TIME, skip, within};
 
 /// Two workers at a lock, in one arm and its control.
 const SCENARIO: &str = r#"

@@ -7,7 +7,7 @@ mod common;
 #[path = "common/segment.rs"]
 mod segment;
 
-use common::{Bench, Conversation, NOBODY, QUICK, alone, bench_of, coordinator, is_root, skip, stderr, stdout};
+use common::{Bench, Conversation, NOBODY, QUICK, alone, bench_of, coordinator, is_root, stderr, stdout};
 use nix::errno::Errno;
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::sys::signal::{Signal, kill};
@@ -23,6 +23,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+use testing::skip;
 
 const STRANGER: &str = "LAB_STRANGER";
 

@@ -3,13 +3,14 @@
 mod common;
 mod foreign;
 
-use common::{coordinator, skip, stderr, stdout};
+use common::{coordinator, stderr, stdout};
 use foreign::{Sharer, sharer};
 use plan::{Action, Step};
 use record::{Attach, EmittedScenario, EmittedState};
 use std::path::Path;
 use std::process::Output;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use testing::skip;
 
 /// Longer and longer: a machine that is busy with something else runs the programs for little of a watch.
 const TIMES: [&str; 4] = ["3s", "10s", "30s", "60s"];

@@ -4,10 +4,11 @@
 mod common;
 mod foreign;
 
-use common::{coordinator, skip, stderr, stdout};
+use common::{coordinator, stderr, stdout};
 use foreign::{Sharer, process, sharer, watched};
 use record::{Attach, AttachListing, ListedSegment, SegmentKind};
 use std::path::Path;
+use testing::skip;
 
 /// What every sharer maps.
 const BYTES: u64 = 16_384;

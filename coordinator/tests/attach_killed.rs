@@ -4,7 +4,7 @@
 mod common;
 mod foreign;
 
-use common::{A_LONG_TIME, coordinator, is_root, skip, within};
+use common::{coordinator, is_root};
 use foreign::{Sharer, Watching, sharer, watched};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -18,6 +18,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use testing::{A_LONG_TIME, skip, within};
 
 /// Whether two programs can be watched with breakpoints here.
 fn can_watch() -> bool {

@@ -4,8 +4,7 @@
 mod common;
 mod foreign;
 
-use common::perf::Perf;
-use common::{A_LONG_TIME, coordinator, is_root, skip, stderr, stdout, within};
+use common::{coordinator, is_root, stderr, stdout};
 use foreign::{Sharer, Watching, built, process, sharer, watched};
 use record::{Attach, LineVerdict, ProcessEnd, Reading};
 use std::fs;
@@ -13,6 +12,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use testing::{A_LONG_TIME, Perf, skip, within};
 
 /// User and group that own nothing (`nobody`).
 const NOBODY: u32 = 65_534;
@@ -46,7 +46,7 @@ fn counts_agree_with_perf_threads_that_begin_and_end_meanwhile_included() {
         busy.tell(command);
     }
     let events = "page-faults:u,context-switches,task-clock";
-    let mut perf = match Perf::attach(busy.pid as i32, events) {
+    let perf = match Perf::attach(busy.pid as i32, events) {
         Ok(perf) => perf,
         Err(why) => return skip(&format!("perf stat cannot be attached here: {why}")),
     };

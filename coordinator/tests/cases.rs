@@ -3,9 +3,10 @@
 
 mod common;
 
-use common::{Bench, alone, coordinator, skip, stderr, stdout};
+use common::{Bench, alone, coordinator, stderr, stdout};
 use record::{ArmState, Run};
 use std::path::{Path, PathBuf};
+use testing::skip;
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../scenarios/cases")

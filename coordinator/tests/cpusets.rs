@@ -3,7 +3,8 @@
 mod common;
 
 use common::cgroup::Cgroup;
-use common::{A_LONG_TIME, Bench, QUICK, skip, stderr, within, workers_of};
+use common::{Bench, QUICK, stderr, workers_of};
+use testing::{A_LONG_TIME, skip, within};
 
 const CPUS: [&str; 2] = ["cpuset.cpus"; 2];
 

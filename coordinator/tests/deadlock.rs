@@ -3,10 +3,11 @@
 
 mod common;
 
-use common::{Bench, alone, assert_gone, stderr, within, workers_of};
+use common::{Bench, alone, assert_gone, stderr, workers_of};
 use plan::LockKind;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
+use testing::within;
 
 fn scenario(kind: LockKind) -> String {
     format!(

@@ -2,11 +2,12 @@
 
 mod common;
 
-use common::{Bench, QUICK, alone, coordinator, is_root, skip, stderr, stdout};
+use common::{Bench, QUICK, alone, coordinator, is_root, stderr, stdout};
 use record::{Check, CheckState, Doctor, Run};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use testing::skip;
 
 /// Checks that every machine gets, in the order of the screen; the counting and hardware ones come before them.
 const NAMES: [&str; 21] = [

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{A_LONG_TIME, Bench, alone, assert_gone, cpu_time, in_a_window, stderr, within, workers_of};
+use common::{Bench, alone, assert_gone, cpu_time, in_a_window, stderr, workers_of};
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
@@ -12,6 +12,7 @@ use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
+use testing::{A_LONG_TIME, within};
 
 /// One window that is long enough to be hit in its middle.
 const LONG: &str = r#"
@@ -106,7 +107,7 @@ loop = ["wait word"]
             run.observations.iter().any(|p| (&p.arm, p.block) == (&o.arm, o.block) && p.lost_ns > 0.1 * p.window_ns)
         };
         assert!(starved.clone().all(excused), "{text}");
-        return println!("not told: in every repetition some worker was evicted for over a tenth of the window");
+        return testing::not_here("quiet: in every repetition some worker was evicted for over a tenth of the window");
     }
     assert!(text.contains("role `taker`") && text.contains("`wait word`"), "{text}");
     assert!(!text.contains("did not end in its time"), "the worker left by itself: {text}");

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{A_LONG_TIME, Bench, coordinator, is_root, skip, stderr, within, workers_of};
+use common::{Bench, coordinator, is_root, stderr, workers_of};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::statvfs::statvfs;
 use nix::unistd::Pid;
@@ -16,6 +16,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
+use testing::{A_LONG_TIME, skip, within};
 
 /// Says to the test that it is the process inside, and which cgroup it is in.
 const INSIDE: &str = "LAB_ENDURANCE_GROUP";

@@ -4,7 +4,7 @@ mod common;
 #[path = "common/influx.rs"]
 mod influx;
 
-use common::{coordinator, skip, stderr, stdout};
+use common::{coordinator, stderr, stdout};
 use influx::{Influx, Points};
 use record::Run;
 use serde_json::{Value, json};
@@ -14,6 +14,7 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::{LazyLock, mpsc};
+use testing::skip;
 
 /// Two workers at a lock, each pass timed. They may share a CPU: nothing is asserted on their speed.
 const LOCKED: &str = r#"

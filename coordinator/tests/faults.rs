@@ -10,7 +10,7 @@ use common::draw::{faults_asked_for, in_lanes, seed, up_to};
 use common::glimpse::Glimpse;
 use common::left::{Mark, Results};
 use common::room::Room;
-use common::{A_LONG_TIME, Bench, Worker, alone, coordinator, has_name, stdout, within, workers_of};
+use common::{Bench, Worker, alone, coordinator, has_name, stdout, workers_of};
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 use plan::LockKind;
@@ -25,6 +25,7 @@ use std::path::PathBuf;
 use std::process::{Child, ExitStatus, Stdio};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
+use testing::{A_LONG_TIME, within};
 
 /// Faults in the short form: of each kind one at least.
 const FEW: u32 = 20;

@@ -3,11 +3,12 @@
 
 mod common;
 
-use common::{A_LONG_TIME, alone, coordinator, stderr, stdout, within};
+use common::{alone, coordinator, stderr, stdout};
 use serde_json::Value;
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
+use testing::{A_LONG_TIME, Lines, within};
 
 fn exercises() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../scenarios/exercises")
@@ -206,19 +207,11 @@ fn watching_looks_at_each_save_and_measures_on_a_key() {
     let mut command = coordinator();
     command.arg("grade").arg(desk.file("mine.toml")).args(["--watch", "--repetitions", "3", "--quiet"]);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-    let (send, lines) = std::sync::mpsc::channel();
-    let out = BufReader::new(child.stdout.take().unwrap());
-    let reader = std::thread::spawn(move || {
-        for line in out.lines() {
-            if send.send(line.unwrap()).is_err() {
-                return;
-            }
-        }
-    });
+    let lines = Lines::of(child.stdout.take().unwrap());
     let until = |wanted: &str| -> String {
         let mut read = String::new();
         within(A_LONG_TIME, wanted, || {
-            let line = lines.try_recv().ok()?;
+            let line = lines.hear().unwrap_or_else(|| panic!("it ended before `{wanted}`: {read}"));
             read.push_str(&line);
             read.push('\n');
             line.contains(wanted).then_some(())
@@ -240,5 +233,4 @@ fn watching_looks_at_each_save_and_measures_on_a_key() {
     until("To grade again");
     keys.write_all(b"q\n").unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(0));
-    reader.join().unwrap();
 }

@@ -2,11 +2,12 @@
 
 mod common;
 
-use common::{A_LONG_TIME, Bench, Conversation, QUICK, alone, assert_gone, cpu_time, within, workers_of};
+use common::{Bench, Conversation, QUICK, alone, assert_gone, cpu_time, workers_of};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::io::Write;
 use std::time::Duration;
+use testing::{A_LONG_TIME, within};
 
 /// One repetition of two workers; the control arm is a second one.
 fn two_repetitions() -> Bench {

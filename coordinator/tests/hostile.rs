@@ -6,7 +6,7 @@ mod common;
 mod compiled;
 mod foreign;
 
-use common::{QUICK, coordinator, skip, stderr, stdout};
+use common::{QUICK, coordinator, stderr, stdout};
 use foreign::Sharer;
 use hostile::hold;
 use nix::pty::openpty;
@@ -15,6 +15,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use testing::skip;
 
 /// Everything in one name that a file's may have: what `hostile::NAMES` has apart.
 const NAME: &str = "\u{1b}]0;t\u{7}\u{1b}[31m\u{9b}2J\u{202e}<script>alert(1)<\u{61c}'\"&\\ ]]>\n\u{85}\u{7f}%s";

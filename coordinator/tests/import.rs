@@ -4,12 +4,13 @@ mod common;
 #[path = "common/compiled.rs"]
 mod compiled;
 
-use common::{coordinator, skip, stderr, stdout};
+use common::{coordinator, stderr, stdout};
 use compiled::compile;
 use record::{Import, ImportedField, ModelRun};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use testing::skip;
 
 fn import(arguments: &[&str]) -> Output {
     coordinator().arg("import").args(arguments).output().unwrap()

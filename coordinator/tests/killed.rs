@@ -7,7 +7,7 @@ mod common;
 
 use common::draw::{faults_asked_for, in_lanes, seeded};
 use common::glimpse::Glimpse;
-use common::{A_LONG_TIME, Bench, Worker, alone, has_name, stderr, within, workers_of};
+use common::{Bench, Worker, alone, has_name, stderr, workers_of};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use plan::LockKind;
@@ -17,6 +17,7 @@ use shm_layout::{SegmentMap, WorkerState};
 use std::process::{Child, Output, Stdio};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
+use testing::{A_LONG_TIME, within};
 
 /// Kills for each kind of lock: a twenty-fifth of `LAB_FAULTS`, and at least seven, among which is each aim, and a kill
 /// among three.

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{alone, coordinator, skip, stderr, stdout};
+use common::{alone, coordinator, stderr, stdout};
 use plan::expect::Metric;
 use plan::{Action, Plan};
 use record::{Import, LayoutRow, ModelRun, ModelRunArm};
@@ -13,6 +13,7 @@ use std::fmt::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use testing::skip;
 
 /// What every lesson's text has, in this order.
 const PARTS: [&str; 8] =

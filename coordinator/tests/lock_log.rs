@@ -6,7 +6,7 @@ mod common;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD as BASE64;
-use common::{Bench, alone, skip, stderr};
+use common::{Bench, alone, stderr};
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
@@ -15,6 +15,7 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use testing::skip;
 
 const SCENARIO: &str = r#"
 title = "Logged"

@@ -42,7 +42,7 @@ fn lock_of<'r>(run: &'r Run, arm: &str) -> Option<&'r LockSummary> {
         [lock] => Some(lock),
         [] => {
             assert!(arm.roles.iter().all(|role| role.ns_per_op.is_none()), "{} has figures, and no lock", arm.name);
-            eprintln!("{}: spoiled, so nothing is said of its lock", arm.name);
+            testing::not_here(&format!("quiet: {} is spoiled, so nothing is said of its lock", arm.name));
             None
         }
         more => panic!("{} has {} locks", arm.name, more.len()),

@@ -3,15 +3,15 @@
 
 mod common;
 
-use common::{A_LONG_TIME, Bench, alone, is_root, skip, stderr, stdout, within};
+use common::{Bench, alone, is_root, stderr, stdout};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use record::{ArmSummary, LockObservation, Observation, Run};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{BufRead, BufReader, Read};
+use std::io::Read;
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use testing::{A_LONG_TIME, Lines, skip, within};
 
 const EXECUTABLE: &str = env!("CARGO_BIN_EXE_coordinator");
 const MARKERS: [&str; 3] = ["lock_acquired", "lock_contended", "lock_released"];
@@ -201,7 +201,7 @@ fn program() -> String {
 /// A bpftrace that is attached to all three markers of every process of this executable.
 struct Tracer {
     child: Child,
-    lines: Receiver<String>,
+    lines: Lines,
 }
 
 impl Tracer {
@@ -217,18 +217,14 @@ impl Tracer {
             .stderr(Stdio::piped())
             .spawn();
         let mut child = child.map_err(|error| format!("it does not start: {error} (Debian has it in bpftrace)"))?;
-        let (sender, lines) = channel();
-        let output = BufReader::new(child.stdout.take().unwrap());
-        std::thread::spawn(move || output.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
+        let lines = Lines::of(child.stdout.take().unwrap());
         let mut tracer = Tracer { child, lines };
         let canary = Bench::new(&TWO_LOCKS.replace("window = \"20ms\"", "window = \"2ms\""));
         let mut unseen = BTreeSet::from(MARKERS);
         within(A_LONG_TIME, "each marker seen once", || {
             let ran = canary.run().args(["--json", "--quiet", "--repetitions", "1"]).output().unwrap();
             assert!(matches!(ran.status.code(), Some(0 | 3)), "{}", stderr(&ran));
-            while let Ok(line) = tracer.lines.try_recv() {
-                unseen.retain(|name| !line.contains(name));
-            }
+            tracer.lines.heard().for_each(|line| unseen.retain(|name| !line.contains(name)));
             (unseen.is_empty() || tracer.child.try_wait().unwrap().is_some()).then_some(())
         });
         match tracer.child.try_wait().unwrap() {
@@ -245,7 +241,7 @@ impl Tracer {
     fn detach(self) -> Seen {
         kill(Pid::from_raw(self.child.id() as i32), Signal::SIGINT).unwrap();
         let mut seen = Seen::default();
-        while let Ok(line) = self.lines.recv_timeout(A_LONG_TIME) {
+        while let Some(line) = self.lines.hear() {
             if let Ok(line) = serde_json::from_str::<Value>(&line) {
                 seen.note(&line["data"]);
             }

@@ -2,12 +2,13 @@
 
 mod common;
 
-use common::{Bench, QUICK, alone, coordinator, skip, stderr, stdout};
+use common::{Bench, QUICK, alone, coordinator, stderr, stdout};
 use model::{Limits, Machine, Refusal, Tally, simulate};
 use record::{ArmSummary, CounterSummary, Kind, ModelRun, ModelRunArm, ModelledRole, Run};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use testing::skip;
 
 const MACHINE: &str = include_str!("../../crates/model/machines/epyc-7r13.toml");
 

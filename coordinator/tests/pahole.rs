@@ -4,12 +4,13 @@ mod common;
 #[path = "common/compiled.rs"]
 mod compiled;
 
-use common::{coordinator, skip, stderr, stdout};
+use common::{coordinator, stderr, stdout};
 use compiled::compile;
 use record::{Import, ImportedField};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
+use testing::skip;
 
 const LINE: u64 = 64;
 const KERNEL: &str = "/sys/kernel/btf/vmlinux";

@@ -4,11 +4,11 @@
 
 mod common;
 
-use common::perf::Perf;
-use common::{Bench, Conversation, alone, skip};
+use common::{Bench, Conversation, alone};
 use nix::unistd::{SysconfVar, sysconf};
 use record::{Observation, Reading, Run};
 use std::collections::BTreeMap;
+use testing::{Perf, skip};
 
 /// One worker that touches a thousand pages for the first time inside its window, and again until it closes.
 const THOUSAND_PAGES: &str = r#"
@@ -67,7 +67,7 @@ fn perf_attached_to_the_same_worker_counts_the_same() {
     // The only variant, and the control arm.
     for _ in 0..2 {
         let [pid] = run.gate().pids[..] else { panic!("one worker") };
-        let mut perf = match Perf::attach(pid, EVENTS) {
+        let perf = match Perf::attach(pid, EVENTS) {
             Ok(perf) => perf,
             Err(why) => return skip(&format!("perf stat cannot be attached to a worker here: {why}")),
         };

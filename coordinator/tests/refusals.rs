@@ -2,8 +2,9 @@
 
 mod common;
 
-use common::{Bench, QUICK, coordinator, is_root, skip, stderr, stdout};
+use common::{Bench, QUICK, coordinator, is_root, stderr, stdout};
 use std::process::{Command, Output};
+use testing::skip;
 
 fn refused(scenario: &str) -> (Bench, Output) {
     let bench = Bench::new(scenario);

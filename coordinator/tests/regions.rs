@@ -3,10 +3,11 @@
 
 mod common;
 
-use common::{Bench, alone, counted, is_root, of_role, skip, stderr};
+use common::{Bench, alone, counted, is_root, of_role, stderr};
 use nix::unistd::{SysconfVar, sysconf};
 use record::{Observation, Run};
 use std::process::{Command, Stdio};
+use testing::skip;
 
 /// A role that populates a shared region of so much and touches a private one, and another that begins inside the window.
 fn scenario(size: &str, culprit: &str) -> String {
@@ -200,8 +201,7 @@ fn huge_pages_that_are_there_are_mapped_whole() {
     let _alone = alone();
     // Those of the region, and of its copies in the arms beside.
     let Some(_apart) = SetApart::at_least(16) else {
-        println!("skipped: this machine has no huge pages to set apart");
-        return;
+        return skip("this machine has no huge pages to set apart");
     };
     let shared = scenario("4MiB", "loop = ['punch seg', 'sleep 1s']")
         .replace("shared = true", "shared = true\npages = \"2MiB\"")

@@ -5,9 +5,10 @@ mod browser;
 mod common;
 
 use browser::Browser;
-use common::{Bench, coordinator, skip, stderr, stdout};
+use common::{Bench, coordinator, stderr, stdout};
 use record::{Kind, Run};
 use std::path::{Path, PathBuf};
+use testing::skip;
 
 /// Every page has these, in this order.
 const SECTIONS: [&str; 12] = [

@@ -9,7 +9,7 @@ use common::cgroup::Cgroup;
 use common::draw::{faults_asked_for, in_lanes};
 use common::left::{Mark, Results};
 use common::room::Room;
-use common::{A_LONG_TIME, Bench, QUICK, alone, coordinator, is_root, skip, stderr, stdout, within, workers_of};
+use common::{Bench, QUICK, alone, coordinator, is_root, stderr, stdout, workers_of};
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 use plan::LockKind;
@@ -17,6 +17,7 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
+use testing::{A_LONG_TIME, skip, within};
 
 /// A run that has not ended so long after what happened hangs: its own bound is 35 s a repetition, and few begin still.
 const HANG: Duration = Duration::from_secs(600);

@@ -202,6 +202,7 @@ fn workers_that_share_a_cpu_have_no_mask() {
     let run: Run = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(run.arms[0].mask, "none");
     let packed: Vec<_> = run.observations.iter().filter(|o| o.arm == "packed").collect();
+    assert!(!packed.is_empty(), "{:?}", run.observations);
     assert!(packed.iter().all(|o| o.kept_passes == o.passes && o.cpu == 0), "the whole window counts");
     assert!(packed.iter().all(|o| o.transfer_before_ns.is_none()), "one CPU transfers nothing to itself");
 }

@@ -3,9 +3,10 @@
 
 mod common;
 
-use common::{QUICK, coordinator, skip, stderr, stdout};
+use common::{QUICK, coordinator, stderr, stdout};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use testing::skip;
 
 /// Reads file names and says of each `accepted` or where it is refused, by Python's packages tomllib and jsonschema.
 const PYTHON: &str = r#"

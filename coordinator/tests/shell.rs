@@ -2,8 +2,9 @@
 
 mod common;
 
-use common::{coordinator, skip, stderr, stdout};
+use common::{coordinator, stderr, stdout};
 use std::process::Command;
+use testing::skip;
 
 /// The commands that `--help` lists.
 fn commands() -> Vec<String> {

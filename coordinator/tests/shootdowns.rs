@@ -3,9 +3,10 @@
 
 mod common;
 
-use common::{Bench, QUICK, alone, counted, of_role, skip, stderr};
+use common::{Bench, QUICK, alone, counted, of_role, stderr};
 use nix::unistd::{SysconfVar, sysconf};
 use record::{Observation, Run};
+use testing::skip;
 
 /// Runs before a test gives up.
 const ATTEMPTS: u32 = 20;

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{A_LONG_TIME, Bench, Conversation, Worker, alone, assert_gone, cpu_time, stderr, within, workers_of};
+use common::{Bench, Conversation, Worker, alone, assert_gone, cpu_time, stderr, workers_of};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use plan::LockKind;
@@ -12,6 +12,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
+use testing::{A_LONG_TIME, within};
 
 /// A scenario of one role, on whatever CPUs there are: processes of two threads each.
 fn scenario(kind: &str, workers: u32, keys: &str, steps: &str) -> String {

@@ -2,10 +2,11 @@
 
 mod common;
 
-use common::{alone, coordinator, skip, stderr, stdout};
+use common::{alone, coordinator, stderr, stdout};
 use record::Topology;
 use std::path::Path;
 use std::process::{Command, Output};
+use testing::skip;
 
 fn usable_cpus() -> usize {
     let mask = nix::sched::sched_getaffinity(nix::unistd::Pid::from_raw(0)).unwrap();

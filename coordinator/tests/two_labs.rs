@@ -5,7 +5,7 @@ mod common;
 #[path = "common/segment.rs"]
 mod segment;
 
-use common::{A_LONG_TIME, Bench, Conversation, QUICK, alone, coordinator, has_name, is_root, skip, stderr, within};
+use common::{Bench, Conversation, QUICK, alone, coordinator, has_name, is_root, stderr};
 use nix::sched::sched_getaffinity;
 use nix::unistd::Pid;
 use record::{Observation, Run};
@@ -14,6 +14,7 @@ use std::fs;
 use std::io::{self, BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
 use std::time::Duration;
+use testing::{A_LONG_TIME, skip, within};
 
 /// Two arms of one repetition, the second being the control.
 fn bench(window: &str) -> Bench {

@@ -2,11 +2,12 @@
 
 mod common;
 
-use common::{Bench, NOBODY, QUICK, alone, bench_of, is_root, skip, stderr};
+use common::{Bench, NOBODY, QUICK, alone, bench_of, is_root, stderr};
 use record::{CounterReadings, Reading, Run};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use testing::skip;
 
 const PARANOID: &str = "/proc/sys/kernel/perf_event_paranoid";
 

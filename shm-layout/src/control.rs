@@ -338,9 +338,7 @@ mod tests {
     }
 
     fn wait_until(done: impl Fn() -> bool) {
-        while !done() {
-            std::thread::yield_now();
-        }
+        testing::within(testing::A_LONG_TIME, "what another worker does", || done().then_some(()));
     }
 
     #[test]

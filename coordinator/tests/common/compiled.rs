@@ -1,8 +1,8 @@
 //! Programs that a test compiles with debug information, from the sources in `tests/layouts`.
 
-use crate::common::skip;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use testing::skip;
 
 /// Compiles `source` of `tests/layouts` to `folder/name`; `None`, with the reason said, where there is no compiler.
 pub(crate) fn compile(compiler: &str, arguments: &[&str], source: &str, folder: &Path, name: &str) -> Option<PathBuf> {

@@ -2,14 +2,16 @@
 
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
+use testing::Lines;
 
 /// A running server. It ends with this value.
 pub(crate) struct Influx {
     server: Child,
     pub(crate) address: String,
     client: ureq::Agent,
+    /// It ends at the first line that nobody takes.
+    _log: Lines,
     _folder: tempfile::TempDir,
 }
 
@@ -34,20 +36,17 @@ impl Influx {
         let mut command = Command::new("influxd");
         command.args(["run", "-config"]).arg(&path).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut server = command.spawn().ok()?;
-        let mut log = BufReader::new(server.stderr.take().unwrap());
+        let log = Lines::of(server.stderr.take().unwrap());
         let mut said = String::new();
         let address = loop {
-            let begin = said.len();
-            assert_ne!(log.read_line(&mut said).unwrap(), 0, "influxd ended: {said}");
-            let line = &said[begin..];
+            let line = log.hear().unwrap_or_else(|| panic!("influxd ended: {said}"));
             if line.contains("Listening on HTTP") {
                 break line.split("addr=").nth(1).unwrap().split_whitespace().next().unwrap().to_owned();
             }
+            said = said + &line + "\n";
         };
-        // It ends at the first line that nobody takes.
-        std::thread::spawn(move || std::io::copy(&mut log, &mut std::io::sink()));
         let client = ureq::Agent::config_builder().proxy(None).http_status_as_error(false).build().into();
-        Some(Influx { server, address, client, _folder: folder })
+        Some(Influx { server, address, client, _log: log, _folder: folder })
     }
 
     /// The address to write to.

@@ -1,10 +1,10 @@
 //! What a run may leave and what it must not: processes, segments, half results.
 
-use super::{A_LONG_TIME, within};
 use record::Run;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use testing::{A_LONG_TIME, within};
 
 /// A mark in the environment of a run, which all that it starts inherit: so they are found whoever their parent is by now.
 #[derive(Clone, Debug)]

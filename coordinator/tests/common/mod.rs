@@ -5,7 +5,6 @@ pub(crate) mod cgroup;
 pub(crate) mod draw;
 pub(crate) mod glimpse;
 pub(crate) mod left;
-pub(crate) mod perf;
 pub(crate) mod room;
 
 use record::{Observation, Reading, Run};
@@ -15,7 +14,8 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, ChildStdin, Command, ExitStatus, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use testing::{A_LONG_TIME, within};
 
 /// A scenario that is quick: two workers, two layouts.
 pub(crate) const QUICK: &str = r#"
@@ -111,12 +111,6 @@ pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
-/// Whether a test that needs `what` may skip. With `LAB_NO_SKIPS` set, as `.ci/run` does, it may not.
-pub(crate) fn skip(what: &str) {
-    assert!(std::env::var_os("LAB_NO_SKIPS").is_none(), "may not skip here: {what}");
-    eprintln!("skipped: {what}");
-}
-
 pub(crate) fn is_root() -> bool {
     nix::unistd::geteuid().is_root()
 }
@@ -135,6 +129,24 @@ pub(crate) struct Worker {
     pub(crate) segment: String,
     /// The process's number: its worker's index, where every process before it has one thread, too.
     pub(crate) index: u32,
+    /// When the kernel started it, in ticks since the machine's start: with the pid, nobody else's.
+    started: u64,
+}
+
+impl Worker {
+    /// Whether it lives; a zombie, which nobody may ever reap, does not.
+    pub(crate) fn lives(&self) -> bool {
+        started(self.pid) == Some(self.started)
+    }
+}
+
+/// When a living process started; `None` where it has ended.
+fn started(pid: i32) -> Option<u64> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // proc_pid_stat(5): the state is the third field, behind the name, which may hold spaces; the start is the 22nd.
+    let after_name: Vec<&str> = stat.rsplit(')').next()?.split_whitespace().collect();
+    let has_ended = matches!(after_name[0], "Z" | "X");
+    (!has_ended).then(|| after_name[19].parse().unwrap())
 }
 
 /// The workers of the coordinator with that pid.
@@ -145,11 +157,11 @@ pub(crate) fn workers_of(coordinator: u32) -> Vec<Worker> {
             let line = std::fs::read(format!("/proc/{pid}/cmdline")).ok()?;
             let words: Vec<&str> = std::str::from_utf8(&line).ok()?.split('\0').collect();
             let [_, "__worker", segment, index, _, parent, ..] = words[..] else { return None };
-            (parent == coordinator.to_string()).then(|| Worker {
-                pid,
-                segment: segment.to_owned(),
-                index: index.parse().unwrap(),
-            })
+            if parent != coordinator.to_string() {
+                return None;
+            }
+            let (segment, index) = (segment.to_owned(), index.parse().unwrap());
+            Some(Worker { pid, segment, index, started: started(pid)? })
         })
         .collect()
 }
@@ -165,18 +177,6 @@ fn children_of(pid: u32) -> Vec<i32> {
     }
 }
 
-/// Waits until `found` gives something; panics after `limit`.
-pub(crate) fn within<T>(limit: Duration, what: &str, mut found: impl FnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + limit;
-    loop {
-        if let Some(found) = found() {
-            return found;
-        }
-        assert!(Instant::now() < deadline, "not within {limit:?}: {what}");
-        std::thread::sleep(Duration::from_millis(2));
-    }
-}
-
 /// A started run, and its workers once they are in a window of many seconds.
 pub(crate) fn in_a_window(command: Command) -> (Child, Vec<Worker>) {
     in_a_window_for(command, Duration::from_millis(200))
@@ -188,14 +188,11 @@ pub(crate) fn in_a_window_for(mut command: Command, used: Duration) -> (Child, V
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let workers = within(A_LONG_TIME, "two workers in a window", || {
         let workers = workers_of(child.id());
-        let busy = workers.iter().all(|w| cpu_time(w.pid) >= used);
+        let busy = workers.iter().all(|w| w.lives() && cpu_time(w.pid) >= used);
         (workers.len() == 2 && !has_name(&workers[0].segment) && busy).then_some(workers)
     });
     (child, workers)
 }
-
-/// What a loop that waits for something allows the slowest machine.
-pub(crate) const A_LONG_TIME: Duration = Duration::from_secs(120);
 
 /// CPU time that a process has used, to a tick; none where it is gone.
 pub(crate) fn cpu_time(pid: i32) -> Duration {
@@ -211,15 +208,9 @@ pub(crate) fn has_name(segment: &str) -> bool {
     Path::new("/dev/shm").join(segment).exists()
 }
 
-/// Asserts that none of these processes lives (a zombie nobody reaps counts as gone) and their segment has no name.
+/// Asserts that none of these processes lives and their segment has no name.
 pub(crate) fn assert_gone(workers: &[Worker], limit: Duration) {
-    within(limit, "workers gone", || {
-        let alive = workers.iter().any(|w| {
-            let stat = std::fs::read_to_string(format!("/proc/{}/stat", w.pid)).unwrap_or_default();
-            stat.contains("coordinator") && !stat.contains(") Z ") || stat.contains("(exe) ") && !stat.contains(") Z ")
-        });
-        (!alive).then_some(())
-    });
+    within(limit, "workers gone", || (!workers.iter().any(Worker::lives)).then_some(()));
     assert!(workers.iter().all(|w| !has_name(&w.segment)));
 }
 

@@ -2,8 +2,10 @@
 
 mod common;
 
-use common::{Segment, alarms, allowed_cpus, line, skip, toucher, users, watched, watched_until, words};
+use common::{Segment, alarms, allowed_cpus, line, toucher, users, watched, watched_until, words};
 use record::LineVerdict;
+use std::time::Instant;
+use testing::{A_LONG_TIME, skip, within};
 
 /// No test, but the process that reads symbols for the others.
 #[test]
@@ -146,8 +148,8 @@ fn a_process_of_32_bits_is_watched_as_others_are() {
     assert_eq!(one.verdict, LineVerdict::FalseSharing, "{seen:#?}");
     let (a, b) = (vec![wide.pid], vec![narrow.pid]);
     assert_eq!(words(one), [(0, 8, a.clone(), a), (12, 4, b.clone(), b)], "{seen:#?}");
-    let texts = one.words[1].instructions.iter().filter_map(|at| at.text.as_deref());
-    assert!(texts.clone().all(|text| text.contains("(%e")), "{:?}", texts.collect::<Vec<_>>());
+    let texts: Vec<&str> = one.words[1].instructions.iter().filter_map(|at| at.text.as_deref()).collect();
+    assert!(!texts.is_empty() && texts.iter().all(|text| text.contains("(%e")), "{texts:?}");
 }
 
 #[test]
@@ -204,7 +206,9 @@ fn watcher_to_be_killed() {
     let Some(name) = std::env::var_os("LAB_WATCHES") else { return };
     let name = name.into_string().unwrap();
     let targets = attach::find(&host::Root::system(), &attach::Wanted::Segment(name), &[]).unwrap().targets;
-    loop {
+    // Longer than the other one looks for it, and not for ever, should that one be killed first.
+    let begin = Instant::now();
+    while begin.elapsed() < 2 * A_LONG_TIME {
         watched(&targets, 1_000);
     }
 }
@@ -220,9 +224,10 @@ fn a_watcher_that_is_killed_leaves_nothing_armed() {
     command.args(["watcher_to_be_killed", "--exact"]).env("LAB_WATCHES", &segment.name);
     let mut watcher = Held(command.stdout(std::process::Stdio::null()).spawn().unwrap());
     // It has them while a round lasts: some watch meets one.
-    while !taken(&watched(&targets, 300)) {
+    within(A_LONG_TIME, "a breakpoint that another has", || {
         assert!(watcher.0.try_wait().unwrap().is_none(), "the watcher ended");
-    }
+        taken(&watched(&targets, 300)).then_some(())
+    });
     drop(watcher); // SIGKILL, and waited for
     let seen = watched_until(&targets, |seen| users(seen, 0) == 1 && users(seen, 128) == 1, |_| ());
     assert!(!taken(&seen), "{:?}", seen.notes);
@@ -242,7 +247,7 @@ fn a_debugger_that_has_the_breakpoints_is_said_and_the_others_are_proved() {
     for _ in 0..4 {
         let mut command = std::process::Command::new("perf");
         let event = format!("mem:{:#x}/8:w", a.address + 2048);
-        command.args(["stat", "-e", &event, "-p", &a.pid.to_string(), "sleep", "60"]);
+        command.args(["stat", "-e", &event, "-p", &a.pid.to_string(), "sleep", "600"]);
         match command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null()).spawn() {
             Ok(child) => held.push(Held(child)),
             Err(error) => return skip(&format!("perf cannot be run: {error}")),
@@ -250,13 +255,12 @@ fn a_debugger_that_has_the_breakpoints_is_said_and_the_others_are_proved() {
     }
     let taken = |pid: u32| move |note: &record::AttachNote| note.id == "breakpoints_taken" && note.pid == Some(pid);
     // They take a moment to start.
-    let seen = loop {
+    let seen = within(A_LONG_TIME, "breakpoints that perf has", || {
         let seen = watched(&segment.targets(), 500);
-        if seen.notes.iter().any(taken(a.pid)) && line(&seen, 0).words[0].writers == [b.pid] {
-            break seen;
-        }
         assert!(held.iter_mut().all(|one| one.0.try_wait().unwrap().is_none()), "perf ended: {seen:#?}");
-    };
+        let is_told = seen.notes.iter().any(taken(a.pid)) && line(&seen, 0).words[0].writers == [b.pid];
+        is_told.then_some(seen)
+    });
     assert!(!seen.notes.iter().any(taken(b.pid)), "{:?}", seen.notes);
 }
 

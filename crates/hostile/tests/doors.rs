@@ -6,11 +6,10 @@ use hostile::{Input, bend, bent, doors, through};
 use proptest::prelude::{Strategy, any, prop};
 use serde_json::Value;
 
-/// Programs, where there is a compiler. Where everything is to be tried, there has to be one.
+/// Programs; `None`, having said why, where there is no compiler.
 fn programs() -> Option<&'static [Sound]> {
     if PROGRAMS.is_empty() {
-        assert!(std::env::var_os("LAB_NO_SKIPS").is_none(), "may not skip here: gcc cannot be run");
-        eprintln!("skipped: gcc cannot be run");
+        testing::skip("gcc cannot be run");
         return None;
     }
     Some(&PROGRAMS)

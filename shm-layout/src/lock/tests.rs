@@ -8,6 +8,7 @@ use std::cell::UnsafeCell;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::thread::scope;
+use testing::{A_LONG_TIME, within};
 
 const SLOTS: u32 = 3;
 
@@ -105,9 +106,7 @@ fn every_kind_tells_whether_it_is_held() {
 }
 
 fn await_true(word: &AtomicBool) {
-    while !word.load(Ordering::Acquire) {
-        std::thread::yield_now();
-    }
+    within(A_LONG_TIME, "the other thread's word", || word.load(Ordering::Acquire).then_some(()));
 }
 
 /// Sets a word when dropped, also by a panic.

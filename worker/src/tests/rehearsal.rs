@@ -220,9 +220,8 @@ fn the_next_owner_of_a_robust_lock_takes_over_and_counts_it() {
     let program = program(LockKind::PthreadRobust, 50, [each([lock(false, None), unlock(false), OpKind::Yield])]);
     let dies_holding = |name: &str| {
         let segment = Segment::attach(name, &program, ENCODED, 2).unwrap();
-        while segment.control().window().is_none_or(|window| ticks() < window.open) {
-            std::thread::yield_now();
-        }
+        let is_open = || segment.control().window().is_some_and(|window| ticks() >= window.open);
+        testing::within(testing::A_LONG_TIME, "an open window", || is_open().then_some(()));
         let mut lock = own_lock(&segment, &program);
         lock.acquire(false, &mut Effort::default(), &|| false).unwrap();
         // The kernel looks for what a dead thread held in the mapping that this thread used.

@@ -2,6 +2,7 @@ use super::records::{HEADER_BYTES, next};
 use super::{Access, Event, Fields, Order, Record, Ring, Source, Whom};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc;
+use testing::{A_LONG_TIME, within};
 
 const HIT: Fields = Fields::IDENTIFIER.and(Fields::IP).and(Fields::THREAD).and(Fields::TIME).and(Fields::ADDRESS);
 
@@ -91,13 +92,10 @@ fn a_breakpoint_on_another_thread_stops_by_itself_after_its_hits() {
         let event = Event::open(&order(source), Whom::Thread(adder.tid)).unwrap();
         event.write_to(&owner).unwrap();
         event.refresh(5).unwrap();
-        while event.count().unwrap() < 5 {
-            std::thread::yield_now();
-        }
+        within(A_LONG_TIME, "its hits", || (event.count().unwrap() >= 5).then_some(()));
         let from = word.load(Ordering::Relaxed);
-        while word.load(Ordering::Relaxed) < from + 10_000 {
-            std::thread::yield_now();
-        }
+        let has_gone_on = || word.load(Ordering::Relaxed) >= from + 10_000;
+        within(A_LONG_TIME, "many more additions", || has_gone_on().then_some(()));
         assert_eq!(event.count().unwrap(), 5, "it went on");
         let mut hits = 0;
         ring.drain(|record| {

@@ -225,8 +225,7 @@ mod tests {
         match Command::new("cc").args(["-g", "-O0", "-o"]).arg(&program).arg(&source).status() {
             Ok(status) if status.success() => Some(std::fs::read(&program).unwrap()),
             _ => {
-                assert!(std::env::var_os("LAB_NO_SKIPS").is_none(), "may not skip here: no C compiler");
-                eprintln!("skipped: no C compiler");
+                testing::skip("there is no C compiler");
                 None
             }
         }

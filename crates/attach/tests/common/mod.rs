@@ -6,18 +6,12 @@ use attach::touch::{TouchOptions, Touched, watch};
 use attach::{Targets, Wanted, find};
 use record::{Interval, LineVerdict, TouchedLine};
 use std::ffi::CString;
-use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
-
-/// Whether a test that needs `what` may skip. With `LAB_NO_SKIPS` set it may not.
-pub(crate) fn skip(what: &str) {
-    assert!(std::env::var_os("LAB_NO_SKIPS").is_none(), "may not skip here: {what}");
-    eprintln!("skipped: {what}");
-}
+use testing::{Lines, skip};
 
 /// `toucher.c`, built once; `None`, having said why, where it cannot be built, or this process may not watch others.
 pub(crate) fn toucher() -> Option<&'static Path> {
@@ -103,9 +97,8 @@ impl Segment {
         }
         let segment = std::fs::File::options().read(true).write(true).open(self.path()).unwrap();
         let mut child = Command::new(&program).stdin(segment).stdout(Stdio::piped()).spawn().unwrap();
-        let mut output = BufReader::new(child.stdout.take().unwrap());
-        let mut line = String::new();
-        output.read_line(&mut line).unwrap();
+        let output = Lines::of(child.stdout.take().unwrap());
+        output.hear();
         std::fs::remove_file(program).unwrap();
         Some(User { pid: child.id(), child, input: None, output, address: 0 })
     }
@@ -132,7 +125,7 @@ impl Drop for Segment {
 pub(crate) struct User {
     child: Child,
     input: Option<ChildStdin>,
-    output: BufReader<ChildStdout>,
+    output: Lines,
     pub(crate) pid: u32,
     /// Where it has the segment.
     pub(crate) address: u64,
@@ -141,10 +134,9 @@ pub(crate) struct User {
 impl User {
     fn start(command: &mut Command) -> User {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let (input, mut output) = (child.stdin.take(), BufReader::new(child.stdout.take().unwrap()));
-        let mut line = String::new();
-        output.read_line(&mut line).unwrap();
-        let address = line.trim().strip_prefix("ready ").unwrap_or_else(|| panic!("{line:?}")).parse().unwrap();
+        let (input, output) = (child.stdin.take(), Lines::of(child.stdout.take().unwrap()));
+        let line = output.hear().expect("a line of the toucher");
+        let address = line.strip_prefix("ready ").unwrap_or_else(|| panic!("{line:?}")).parse().unwrap();
         User { pid: child.id(), child, input, output, address }
     }
 
@@ -156,9 +148,8 @@ impl User {
     /// Has it end: how often it went round, and what its word holds.
     pub(crate) fn end(mut self) -> (u64, u64) {
         self.input = None;
-        let mut line = String::new();
-        self.output.read_to_string(&mut line).unwrap();
-        let (passes, value) = line.trim().split_once(' ').unwrap_or_else(|| panic!("{line:?}"));
+        let line = self.output.hear().expect("what it counted");
+        let (passes, value) = line.split_once(' ').unwrap_or_else(|| panic!("{line:?}"));
         (passes.parse().unwrap(), value.parse().unwrap())
     }
 }

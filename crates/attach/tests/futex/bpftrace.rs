@@ -2,8 +2,9 @@
 
 use super::MUTEX;
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Read};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::io::Read;
+use std::process::{Child, Command, Stdio};
+use testing::{A_LONG_TIME, Lines, within};
 
 /// Its classes of length, nanoseconds: a hundredth of the waits that are compared.
 const CLASS_NS: u64 = 500;
@@ -34,7 +35,7 @@ impl Counted {
 /// bpftrace, attached.
 pub(crate) struct Tracer {
     child: Child,
-    output: BufReader<ChildStdout>,
+    output: Lines,
 }
 
 /// Shared waits (FUTEX_WAIT, FUTEX_WAIT_BITSET) and wakes of the program at its mutex, which lies at one place in a page
@@ -66,31 +67,28 @@ impl Tracer {
         bpftrace.args(["-e", &program(command)]).env("BPFTRACE_MAP_KEYS_MAX", "65536");
         bpftrace.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = bpftrace.spawn().map_err(|error| error.to_string())?;
-        let mut output = BufReader::new(child.stdout.take().expect("a pipe"));
+        let output = Lines::of(child.stdout.take().expect("a pipe"));
         let mut said = String::new();
-        loop {
-            let mut line = String::new();
-            if output.read_line(&mut line).unwrap_or(0) == 0 {
-                let _ = child.stderr.take().expect("a pipe").read_to_string(&mut said);
-                let _ = child.wait();
-                return Err(said);
-            }
-            if line.trim() == "attached" {
+        while let Some(line) = output.hear() {
+            if line == "attached" {
                 return Ok(Tracer { child, output });
             }
-            said += &line;
+            said = said + &line + "\n";
         }
+        let _ = child.stderr.take().expect("a pipe").read_to_string(&mut said);
+        let _ = child.wait();
+        Err(said)
     }
 
     /// Ends it, by which it prints what it counted.
     pub(crate) fn detach(mut self) -> Counted {
         let pid = nix::unistd::Pid::from_raw(i32::try_from(self.child.id()).unwrap());
         nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).unwrap();
-        let mut text = String::new();
-        self.output.read_to_string(&mut text).unwrap();
-        assert!(self.child.wait().unwrap().success(), "{text}");
+        let lines: Vec<String> = std::iter::from_fn(|| self.output.hear()).collect();
+        let status = within(A_LONG_TIME, "the end of bpftrace", || self.child.try_wait().unwrap());
+        assert!(status.success(), "{lines:?}");
         let mut counted = Counted::default();
-        for line in text.lines() {
+        for line in &lines {
             let number = |text: &str| text.trim().parse::<u64>().unwrap_or_else(|_| panic!("{line}"));
             if let Some((class, count)) = line.strip_prefix("@waits[").and_then(|rest| rest.split_once("]: ")) {
                 counted.waits += number(count);

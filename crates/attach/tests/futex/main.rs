@@ -7,11 +7,13 @@ mod processes;
 
 use attach::futex::{Waits, cost_ns, probe, watch};
 use attach::{Targets, Wanted, find};
-use common::{parser, skip};
+use common::parser;
 use host::Root;
-use processes::{Bench, Process, sleeps_in_futex};
+use processes::{Bench, Process, await_sleep, sleeps_in_futex};
 use record::WatchedLock;
 use std::process::Command;
+use std::time::Instant;
+use testing::{A_LONG_TIME, skip};
 
 /// Where the program has its mutex, its lock of one word, and a word beside that.
 const MUTEX: u64 = 192;
@@ -22,14 +24,20 @@ fn targets(bench: &Bench) -> Targets {
     find(&Root::system(), &Wanted::File(bench.segment()), &[]).unwrap().targets
 }
 
-/// What is seen until `is_over`, which is told how often it was asked before, at first with everything watched; `None` where
-/// nothing can be seen here.
-fn seen(bench: &Bench, mut is_over: impl FnMut(u32) -> bool) -> Option<Waits> {
-    let mut looks = 0;
-    let waits = watch(&Root::system(), &targets(bench), || {
+/// Asks `is_over` at each look of a watch, and tells it how often it was asked before; fails where that never is.
+fn looking(mut is_over: impl FnMut(u32) -> bool) -> impl FnMut() -> bool {
+    let (begin, mut looks) = (Instant::now(), 0);
+    move || {
+        assert!(begin.elapsed() < A_LONG_TIME, "the watched do not come to their end");
         looks += 1;
         is_over(looks - 1)
-    });
+    }
+}
+
+/// What is seen until `is_over`, which is told how often it was asked before, at first with everything watched; `None` where
+/// nothing can be seen here.
+fn seen(bench: &Bench, is_over: impl FnMut(u32) -> bool) -> Option<Waits> {
+    let waits = watch(&Root::system(), &targets(bench), looking(is_over));
     if let Some(note) = waits.notes.iter().find(|note| note.id == "no_tracefs" || note.id == "not_permitted") {
         skip(&note.text);
         return None;
@@ -97,7 +105,7 @@ fn reader_of_symbols() {
 #[test]
 fn one_slow_holder_is_told_from_those_who_wait_for_it() {
     for (kind, word, offset) in [("plain", "mutex", MUTEX), ("robust", "mutex", MUTEX), ("plain", "word", WORD)] {
-        let bench = Bench::new(kind);
+        let Some(bench) = Bench::new(kind) else { return };
         let slow = ["20000", "1000", "25", "1", word];
         let quick = ["0", "500", "150", "1", word];
         let Some((waits, pids)) = rounds(&bench, &[slow, quick, quick]) else { return };
@@ -117,7 +125,7 @@ fn one_slow_holder_is_told_from_those_who_wait_for_it() {
 #[test]
 fn sleepers_for_a_lock_that_is_hardly_held_are_a_convoy() {
     // The kernel hands this one to the waiter that slept longest, who has to be woken first.
-    let bench = Bench::new("pi");
+    let Some(bench) = Bench::new("pi") else { return };
     let mut rounds = Rounds::start(&bench, &[["0", "0", "1000000000", "1", "mutex"]; 4]);
     let pids = rounds.pids();
     let Some(waits) = seen(&bench, |look| rounds.are_done(look) || look > 50) else { return };
@@ -128,14 +136,12 @@ fn sleepers_for_a_lock_that_is_hardly_held_are_a_convoy() {
 
 #[test]
 fn a_robust_mutex_whose_owner_is_killed_while_others_wait() {
-    let bench = Bench::new("robust");
+    let Some(bench) = Bench::new("robust") else { return };
     let mut owner = bench.start(&["own"]);
     assert_eq!(owner.line(), "taken");
     let waiter = bench.start(&["own"]);
     let (owner_pid, waiter_pid) = (owner.pid(), waiter.pid());
-    while !sleeps_in_futex(waiter_pid) {
-        std::thread::yield_now();
-    }
+    await_sleep(waiter_pid);
     let Some(waits) = seen(&bench, |look| {
         if look == 10 {
             owner.kill();
@@ -153,13 +159,11 @@ fn a_robust_mutex_whose_owner_is_killed_while_others_wait() {
 
 #[test]
 fn a_plain_mutex_whose_owner_was_killed_keeps_everybody_waiting() {
-    let bench = Bench::new("plain");
+    let Some(bench) = Bench::new("plain") else { return };
     let mut owner = bench.start(&["own"]);
     assert_eq!(owner.line(), "taken");
     let waiters = [bench.start(&["own"]), bench.start(&["own"])];
-    while !waiters.iter().all(|one| sleeps_in_futex(one.pid())) {
-        std::thread::yield_now();
-    }
+    waiters.iter().for_each(|one| await_sleep(one.pid()));
     owner.kill();
     let Some(waits) = seen(&bench, |look| look > 10) else { return };
     let lock = lock(&waits, MUTEX);
@@ -171,13 +175,11 @@ fn a_plain_mutex_whose_owner_was_killed_keeps_everybody_waiting() {
 #[test]
 fn the_owner_is_named_while_it_holds_whatever_the_kind() {
     for kind in ["plain", "robust", "pi"] {
-        let bench = Bench::new(kind);
+        let Some(bench) = Bench::new(kind) else { return };
         let owner = bench.start(&["own"]);
         assert_eq!(owner.line(), "taken");
         let waiter = bench.start(&["own"]);
-        while !sleeps_in_futex(waiter.pid()) {
-            std::thread::yield_now();
-        }
+        await_sleep(waiter.pid());
         let Some(waits) = seen(&bench, |look| look > 5) else { return };
         let lock = lock(&waits, MUTEX);
         assert_eq!((lock.owner_pid, lock.unended, lock.begun_before), (Some(owner.pid()), 1, 1), "{kind}: {lock:?}");
@@ -186,7 +188,7 @@ fn the_owner_is_named_while_it_holds_whatever_the_kind() {
 
 #[test]
 fn a_child_that_is_born_meanwhile_is_watched_too() {
-    let bench = Bench::new("plain");
+    let Some(bench) = Bench::new("plain") else { return };
     let mut owner = bench.start(&["own"]);
     assert_eq!(owner.line(), "taken");
     let mut parent = bench.start(&["fork"]);
@@ -214,7 +216,7 @@ fn a_child_that_is_born_meanwhile_is_watched_too() {
 
 #[test]
 fn who_executes_another_program_and_maps_it_anew_is_watched_on() {
-    let bench = Bench::new("plain");
+    let Some(bench) = Bench::new("plain") else { return };
     let mut owner = bench.start(&["own"]);
     assert_eq!(owner.line(), "taken");
     let mut other = bench.start(&["exec"]);
@@ -236,7 +238,7 @@ fn who_executes_another_program_and_maps_it_anew_is_watched_on() {
 
 #[test]
 fn an_owner_in_a_namespace_of_its_own_is_named_as_it_is_numbered_here() {
-    let bench = Bench::new("robust");
+    let Some(bench) = Bench::new("robust") else { return };
     let mut apart = Command::new("unshare");
     apart.args(["--pid", "--fork", "--kill-child"]).arg(bench.program()).arg("own").arg(bench.segment());
     let apart = match Process::try_start(apart) {
@@ -248,9 +250,7 @@ fn an_owner_in_a_namespace_of_its_own_is_named_as_it_is_numbered_here() {
     };
     assert_eq!(line, "taken");
     let waiter = bench.start(&["own"]);
-    while !sleeps_in_futex(waiter.pid()) {
-        std::thread::yield_now();
-    }
+    await_sleep(waiter.pid());
     let users: Vec<u32> = targets(&bench).processes.iter().map(|one| one.pid).collect();
     let owner = users.into_iter().find(|pid| *pid != waiter.pid()).unwrap();
     let Some(waits) = seen(&bench, |look| look > 5) else { return };
@@ -260,7 +260,7 @@ fn an_owner_in_a_namespace_of_its_own_is_named_as_it_is_numbered_here() {
 /// The tracepoints of single calls do not see those of 32-bit programs.
 #[test]
 fn a_32_bit_program_is_followed_by_other_tracepoints() {
-    let bench = Bench::new("plain");
+    let Some(bench) = Bench::new("plain") else { return };
     let program = bench.segment().with_file_name("narrow");
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/futex/narrow.c");
     let mut cc = Command::new("cc");
@@ -291,7 +291,7 @@ fn a_32_bit_program_is_followed_by_other_tracepoints() {
 
 #[test]
 fn who_waits_at_several_words_at_once_waits_at_each() {
-    let bench = Bench::new("plain");
+    let Some(bench) = Bench::new("plain") else { return };
     let (mut waiter, mut waker) = (bench.start(&["any"]), bench.start(&["wake"]));
     assert_eq!([waiter.line(), waker.line()], ["ready", "ready"]);
     let Some(waits) = seen(&bench, |look| {
@@ -312,13 +312,11 @@ fn who_waits_at_several_words_at_once_waits_at_each() {
 
 #[test]
 fn a_mutex_that_was_made_for_one_process_is_a_finding_where_two_use_it() {
-    let bench = Bench::new("private");
+    let Some(bench) = Bench::new("private") else { return };
     let mut owner = bench.start(&["own"]);
     assert_eq!(owner.line(), "taken");
     let waiter = bench.start(&["own"]);
-    while !sleeps_in_futex(waiter.pid()) {
-        std::thread::yield_now();
-    }
+    await_sleep(waiter.pid());
     let Some(waits) = seen(&bench, |look| {
         if look == 0 {
             owner.tell();
@@ -335,7 +333,7 @@ fn a_mutex_that_was_made_for_one_process_is_a_finding_where_two_use_it() {
 
 #[test]
 fn a_machine_without_tracefs_is_told_with_its_cure() {
-    let bench = Bench::new("plain");
+    let Some(bench) = Bench::new("plain") else { return };
     let _user = bench.start(&["own"]);
     assert_eq!(_user.line(), "taken");
     let folder = tempfile::tempdir().unwrap();
@@ -349,7 +347,7 @@ fn a_machine_without_tracefs_is_told_with_its_cure() {
 /// As many waits, and as long ones, as a tracer counts that stands at the same calls.
 #[test]
 fn bpftrace_counts_the_same_waits() {
-    let bench = Bench::new("plain");
+    let Some(bench) = Bench::new("plain") else { return };
     let mut pinger = bench.start(&["ping"]);
     let tracer = match bpftrace::Tracer::attach(&bench.name) {
         Ok(tracer) => tracer,
@@ -376,14 +374,11 @@ fn probes_count_what_does_not_wait_too() {
         return skip("this process may not probe its own code");
     };
     assert!(cost_ns > 100.0, "a trap takes longer than {cost_ns} ns");
-    let bench = Bench::new("plain");
+    let Some(bench) = Bench::new("plain") else { return };
     for (word, offset) in [("word", WORD), ("mutex", MUTEX)] {
         let mut rounds = Rounds::start(&bench, &[["2000", "100", "30", "1", word], ["0", "500", "70", "1", word]]);
-        let mut look = 0;
-        let probed = probe(&Root::system(), &targets(&bench), &parser(), || {
-            look += 1;
-            rounds.are_done(look - 1)
-        });
+        let is_over = looking(|look| rounds.are_done(look));
+        let probed = probe(&Root::system(), &targets(&bench), &parser(), is_over);
         assert!(probed.notes.is_empty(), "{:?}", probed.notes);
         let mut locks = Vec::new();
         probed.enter(&mut locks);

@@ -1,10 +1,10 @@
 //! The C program of these tests, built once a test, and its processes.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use testing::{A_LONG_TIME, Lines, skip, within};
 
 /// A segment of its own, and the program that uses it under a name of its own. One at a time: two tests at once would take
 /// each other's CPUs.
@@ -17,14 +17,14 @@ pub(crate) struct Bench {
 static ALONE: Mutex<()> = Mutex::new(());
 
 impl Bench {
-    /// Builds the program and has it make a mutex of that kind.
-    pub(crate) fn new(kind: &str) -> Bench {
-        let bench = Bench::without_mutex();
+    /// Builds the program and has it make a mutex of that kind; `None`, having said why, where there is no compiler.
+    pub(crate) fn new(kind: &str) -> Option<Bench> {
+        let bench = Bench::without_mutex()?;
         bench.start(&["init", kind]).ends();
-        bench
+        Some(bench)
     }
 
-    fn without_mutex() -> Bench {
+    fn without_mutex() -> Option<Bench> {
         // The segment is memory and no file on a disk.
         let folder = tempfile::Builder::new().prefix("lab-futex-").tempdir_in("/dev/shm").unwrap();
         let name: String = folder.path().to_str().unwrap().bytes().rev().take(6).map(char::from).collect();
@@ -32,10 +32,10 @@ impl Bench {
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let bench = Bench { folder, name: format!("ftx{name}"), _alone: alone };
         let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/futex/locks.c");
-        let built =
-            Command::new("cc").args(["-O1", "-pthread", "-o"]).arg(bench.program()).arg(source).output().unwrap();
+        let built = Command::new("cc").args(["-O1", "-pthread", "-o"]).arg(bench.program()).arg(source).output();
+        let built = built.map_err(|error| skip(&format!("there is no C compiler: {error}"))).ok()?;
         assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
-        bench
+        Some(bench)
     }
 
     pub(crate) fn program(&self) -> PathBuf {
@@ -58,7 +58,7 @@ impl Bench {
 pub(crate) struct Process {
     child: Child,
     input: Option<ChildStdin>,
-    lines: Receiver<String>,
+    lines: Lines,
 }
 
 impl Process {
@@ -68,11 +68,7 @@ impl Process {
 
     pub(crate) fn try_start(mut command: Command) -> std::io::Result<Process> {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
-        let output = child.stdout.take().unwrap();
-        let (tell, lines) = channel();
-        std::thread::spawn(move || {
-            BufReader::new(output).lines().map_while(Result::ok).try_for_each(|line| tell.send(line))
-        });
+        let lines = Lines::of(child.stdout.take().unwrap());
         Ok(Process { input: child.stdin.take(), child, lines })
     }
 
@@ -80,19 +76,19 @@ impl Process {
         self.child.id()
     }
 
-    /// Waits for its next line, as long as it takes.
+    /// Waits for its next line.
     pub(crate) fn line(&self) -> String {
         self.next_line().expect("it ended before it said more")
     }
 
     /// The same; `None` where it ended instead.
     pub(crate) fn next_line(&self) -> Option<String> {
-        self.lines.recv().ok()
+        self.lines.hear()
     }
 
     /// Whether it has said this; takes what it said before.
     pub(crate) fn has_said(&self, what: &str) -> bool {
-        self.lines.try_iter().any(|line| line == what)
+        self.lines.heard().any(|line| line == what)
     }
 
     /// Sends it on.
@@ -108,7 +104,8 @@ impl Process {
     /// Has it end by itself, and waits for that.
     pub(crate) fn ends(mut self) {
         drop(self.input.take());
-        assert!(self.child.wait().unwrap().success());
+        let status = within(A_LONG_TIME, "its end", || self.child.try_wait().unwrap());
+        assert!(status.success(), "{status:?}");
     }
 }
 
@@ -117,6 +114,11 @@ impl Drop for Process {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Waits until it sleeps in a futex call.
+pub(crate) fn await_sleep(pid: u32) {
+    within(A_LONG_TIME, "a process that sleeps in a futex call", || sleeps_in_futex(pid).then_some(()));
 }
 
 /// What a thread sleeps in, as the kernel says; whether that is a futex call.
