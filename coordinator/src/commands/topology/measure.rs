@@ -1,6 +1,6 @@
 //! How far CPUs are from each other: repetitions of tiny programs, whose probes around the window are the measurement.
 
-use super::readings::{self, Reach, Readings};
+use super::readings::{self, Readings};
 use super::rings::covering;
 use super::sample;
 use crate::campaign::Observer;
@@ -11,7 +11,7 @@ use crate::repetition::{self, RepetitionError};
 use crate::report::progress::{Progress, ProgressMode};
 use crate::signals::Signals;
 use plan::{AccessKind, Address, CpuId, Layout, Nanos, OpKind, Program, Topology, Width, WorkerIndex, WorkerProgram};
-use record::{AdjacentLine, CostProbe, DistanceRow, PairLatency, PairSample, Trace};
+use record::{AdjacentLine, CostProbe, DistanceRow, PairLatency, PairSample, Reach, Trace};
 use std::time::Duration;
 
 /// Times each ring is run, where that takes no longer than [`PATIENCE`]; two readings of each pair a time.
@@ -63,7 +63,7 @@ pub(super) fn measure(topology: &Topology, options: &TopologyOptions) -> Result<
     let sample = sample::choose(topology, options.all_pairs);
     let rings = covering(&sample.cpus).into_iter().chain(sample.siblings.map(Vec::from)).collect::<Vec<_>>();
     let repetitions = options.repetitions.unwrap_or_else(|| affordable(&rings));
-    let signals = Signals::block().map_err(|error| CommandError::Failed(error.to_string()))?;
+    let signals = Signals::block()?;
     let total = rings.len() as u64 * u64::from(repetitions) + PLACEMENTS.len() as u64 * u64::from(PAIR_REPETITIONS);
     let mut progress = Progress::new(ProgressMode::on_stderr(options.quiet), "topology", total);
     let lab = Lab { machine: &machine, signals: &signals };
