@@ -50,7 +50,7 @@ fn grade_once(options: &GradeOptions, machine: &Machine, depth: Depth) -> Result
     let started = (SystemTime::now(), Instant::now());
     let task = Task::load(options)?;
     let seed = options.seed.unwrap_or_else(|| u64::from(rand::random::<u32>()));
-    let signals = Signals::block().map_err(|error| CommandError::Failed(error.to_string()))?;
+    let signals = Signals::block()?;
     let mut gates = fast::gates(&task, machine, &signals, seed)?;
     let passed = gates.iter().all(|gate| gate.state == GateState::Passes);
     let measured = match passed && depth == Depth::Measure {

@@ -43,8 +43,7 @@ pub(crate) fn run(options: &RunOptions, colour: ColourChoice) -> Result<Ending, 
     let mut bound = plan::bind(&plan, &machine.topology, seed).map_err(refused)?;
     pages::withdraw_unpaged(&mut bound, &Root::system());
     if needs::unplaced(&bound).is_some() {
-        say(&nothing_to_run(&bound));
-        return Ok(Ending::HostCannot);
+        return Err(CommandError::HostCannot(nothing_to_run(&bound)));
     }
     let selection = overrides::selection(&loaded, &plan, &bound, options.stacks)?;
     if options.dry_run {
@@ -61,7 +60,7 @@ pub(crate) fn run(options: &RunOptions, colour: ColourChoice) -> Result<Ending, 
     let spoilers = spoilers::look(options, &plan, &bound, &selection, &machine);
     let orders = selection.orders();
     let held = Held::open(&orders);
-    let signals = Signals::block().map_err(|error| CommandError::Failed(error.to_string()))?;
+    let signals = Signals::block()?;
     let events = selection.events();
     let hold = options.hold.then(Hold::default);
     let campaign = Campaign {
@@ -113,9 +112,4 @@ fn progress_mode(options: &RunOptions, colour: ColourChoice) -> ProgressMode {
         (false, true) => ProgressMode::Bar,
         (false, false) => ProgressMode::Lines,
     }
-}
-
-fn say(text: &str) {
-    // Nobody is left to tell where standard error is closed.
-    let _ = writeln!(std::io::stderr(), "{text}");
 }

@@ -10,7 +10,9 @@ use crate::cli::TopologyOptions;
 use crate::exit::{CommandError, Ending};
 use crate::machine::Machine;
 use crate::report::data;
+use crate::report::new_file;
 use crate::report::style::{ColourChoice, Style};
+use crate::report::text::shown;
 use crate::report::topology as screen;
 use crate::report::window;
 use host::Root;
@@ -19,9 +21,7 @@ use model::{Geometry, HostFigures};
 use plan::{CpuId, Topology};
 use record::{CacheRow, CostProbe, CpuRow, SCHEMA_VERSION};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
-use std::io::{ErrorKind, Write};
-use std::path::Path;
+use std::io::Write;
 use std::time::SystemTime;
 
 pub(crate) fn topology(options: &TopologyOptions, colour: ColourChoice) -> Result<Ending, CommandError> {
@@ -29,24 +29,22 @@ pub(crate) fn topology(options: &TopologyOptions, colour: ColourChoice) -> Resul
     let topology = Machine::topology().map_err(CommandError::Failed)?;
     let usable = topology.cpus.iter().filter(|cpu| cpu.usable).count();
     if options.measure && usable < 2 {
-        say(&format!(
+        return Err(CommandError::HostCannot(format!(
             "this process may use one CPU, and a distance lies between two: measure where there are more; for this \
              process, {}",
             Machine::cpu_limits()
-        ));
-        return Ok(Ending::HostCannot);
+        )));
     }
     if let Some(path) = options.write.as_deref() {
         // Told before anything is measured, which takes a while.
-        new_file(path).map(drop)?;
-        let _ = std::fs::remove_file(path);
+        new_file::check("--write", path)?;
     }
     let measured = options.measure.then(|| measure::measure(&topology, options)).transpose()?;
     let record = record_of(&root, &topology, measured.as_ref());
     if let (Some(path), Some(measured)) = (options.write.as_deref(), &measured) {
         let machine = machine(&root, &topology, &record, measured, SystemTime::now());
-        let machine = machine.map_err(|error| CommandError::Failed(format!("{}: {error}", path.display())))?;
-        write(path, &machine.to_toml())?;
+        let machine = machine.map_err(|error| CommandError::Failed(format!("{}: {error}", shown(path))))?;
+        new_file::write("--write", path, &machine.to_toml())?;
     }
     let mut out = std::io::stdout().lock();
     if options.json {
@@ -62,19 +60,11 @@ pub(crate) fn topology(options: &TopologyOptions, colour: ColourChoice) -> Resul
 /// What `--json` prints.
 fn record_of(root: &Root, topology: &Topology, measured: Option<&Measured>) -> record::Topology {
     let facts = host::facts(root);
-    let cpu = |cpu: &plan::Cpu| CpuRow {
-        id: cpu.id.0,
-        core: cpu.core,
-        llc: cpu.llc,
-        node: cpu.node,
-        socket: cpu.socket,
-        usable: cpu.usable,
-    };
     record::Topology {
         schema_version: SCHEMA_VERSION,
         cpu_model: facts.cpu_model,
         hypervisor: facts.hypervisor.map(|hypervisor| hypervisor.to_string()),
-        cpus: topology.cpus.iter().map(cpu).collect(),
+        cpus: topology.cpus.iter().map(CpuRow::of).collect(),
         caches: caches(root, topology),
         latency_ns: measured.map(|m| m.pairs.clone()).unwrap_or_default(),
         distances: measured.map(|m| m.distances.clone()).unwrap_or_default(),
@@ -102,27 +92,6 @@ fn caches(root: &Root, topology: &Topology) -> Vec<CacheRow> {
         }
     }
     rows.into_values().collect()
-}
-
-/// Creates the file that is to be written.
-fn new_file(path: &Path) -> Result<File, CommandError> {
-    File::create_new(path).map_err(|error| {
-        let (what, cure) = match error.kind() {
-            ErrorKind::AlreadyExists => ("there is such a file already".to_owned(), "remove it, or name another"),
-            _ => (error.to_string(), "name a file in a folder that is there and may be written to"),
-        };
-        CommandError::Usage(format!("--write {}: {what}; {cure}", path.display()))
-    })
-}
-
-/// Writes a new file; one that cannot be written whole is removed again.
-fn write(path: &Path, text: &str) -> Result<(), CommandError> {
-    let mut file = new_file(path)?;
-    file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(|error| {
-        // What is there is no machine; that it cannot be removed either changes nothing about that.
-        let _ = std::fs::remove_file(path);
-        CommandError::Failed(format!("writing {} failed: {error}", path.display()))
-    })
 }
 
 /// The machine at hand, as `topology --measure` saw it.
@@ -172,7 +141,7 @@ pub(crate) fn host_machine() -> Result<(model::Machine, Topology), CommandError>
     let root = Root::system();
     let topology = Machine::topology().map_err(CommandError::Failed)?;
     if topology.cpus.iter().filter(|cpu| cpu.usable).count() < 2 {
-        return Err(CommandError::Failed(format!(
+        return Err(CommandError::HostCannot(format!(
             "this process may use one CPU, so that no distance can be measured here; name a machine with `--machine`: \
              {}; for this process, {}",
             model::names().collect::<Vec<_>>().join(", "),
@@ -193,11 +162,6 @@ fn geometry(root: &Root, cpu: CpuId) -> [Option<Geometry>; 3] {
     let last = caches.iter().filter(|cache| cache.level > 2).max_by_key(|cache| cache.level);
     let level = |level: u32| caches.iter().find(|cache| cache.level == level);
     [level(1), level(2), last].map(|cache| cache.and_then(|c| Some(Geometry { bytes: c.bytes?, ways: c.ways })))
-}
-
-fn say(text: &str) {
-    // Nobody is left to tell where standard error is closed.
-    let _ = writeln!(std::io::stderr(), "{text}");
 }
 
 #[cfg(test)]

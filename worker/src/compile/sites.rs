@@ -29,7 +29,8 @@ pub(super) struct LockSite {
 
 impl LockSites {
     /// For loops without locks.
-    pub const NONE: LockSites = LockSites { sites: Vec::new(), me: 0, clh_nodes: 0, waits_for: 0, reads: 0, timed: true };
+    pub const NONE: LockSites =
+        LockSites { sites: Vec::new(), me: 0, clh_nodes: 0, waits_for: 0, reads: 0, timed: true };
 
     /// Those of `program` in a segment of that map, which must be the Program's, for the worker of that index, which
     /// must have a slot there.
