@@ -78,7 +78,7 @@ fn the_file_is_this_machine(file: &Path, seen: &Topology) {
     let machine = model::Machine::find(file.to_str().unwrap()).unwrap_or_else(|refusal| panic!("{refusal}\n{text}"));
     assert_eq!((machine.name.as_str(), machine.to_toml()), ("host", text), "read and written again, it is the same");
     assert!(machine.shape.topology().cpus.len() >= seen.cpus.len());
-    let source = machine.source_of("costs.load_ns").unwrap();
+    let source = &machine.sources.iter().find(|source| source.of == "costs").unwrap().text;
     assert!(
         source.starts_with("measured by `coordinator topology --measure` on ") && source.contains(", 20"),
         "{source}"
