@@ -7,8 +7,8 @@ mod ranking;
 mod trial;
 
 use crate::cli::AdviseOptions;
-use crate::commands::clean;
 use crate::exit::{CommandError, Ending, say};
+use crate::leftovers;
 use crate::machine::Machine;
 use crate::report::advise as page;
 use crate::report::data;
@@ -46,7 +46,7 @@ pub(crate) fn advise(options: &AdviseOptions, colour: ColourChoice) -> Result<En
     let machine = Machine::read().map_err(CommandError::Failed)?;
     let seed = options.seed.unwrap_or_else(|| u64::from(rand::random::<u32>()));
     let question = question::ask(options, &machine.topology, seed)?;
-    clean::sweep();
+    leftovers::sweep();
     let signals = Signals::block()?;
     let lab = Lab { machine: &machine, signals: &signals, seed, quiet: options.quiet };
     let (pilot, each) = lab.pilot(&question, clock)?;

@@ -1,7 +1,7 @@
 //! `check`: reads scenario files and binds them to this host, without running them.
 
 use crate::cli::CheckOptions;
-use crate::commands::estimate::expected_length;
+use crate::estimate::expected_length;
 use crate::exit::{CommandError, Ending, say};
 use crate::machine::Machine;
 use crate::report::text::shown;

@@ -1,21 +1,21 @@
 //! `run`: the whole arrow, from a scenario file to what a reader sees.
 
-pub(crate) mod assemble;
 mod conclude;
 mod dry_run;
-pub(crate) mod overrides;
 mod predict;
 mod show_code;
 mod spoilers;
 
+use crate::assemble::{self, Origin};
 use crate::campaign::{self, Campaign};
 use crate::cli::RunOptions;
-use crate::commands::clean;
 use crate::exit::{CommandError, Ending};
 use crate::hold::Hold;
+use crate::leftovers;
 use crate::machine::Machine;
 use crate::modelling;
 use crate::needs;
+use crate::overrides;
 use crate::pages;
 use crate::report::files;
 use crate::report::logs::Logs;
@@ -25,11 +25,10 @@ use crate::report::window;
 use crate::report::write_error::WriteError;
 use crate::signals::Signals;
 use crate::stacks;
-use assemble::Origin;
 use counters::Held;
 use host::Root;
 use plan::Bound;
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::time::{Instant, SystemTime};
 
 pub(crate) fn run(options: &RunOptions, colour: ColourChoice) -> Result<Ending, CommandError> {
@@ -56,7 +55,7 @@ pub(crate) fn run(options: &RunOptions, colour: ColourChoice) -> Result<Ending, 
     let failed = |error: WriteError| CommandError::Failed(error.to_string());
     let folder = files::check(&options.out).map_err(failed)?;
     let mut logs = Logs::create(folder, options.lock_log, needs::programs(&bound)).map_err(failed)?;
-    clean::sweep();
+    leftovers::sweep();
     let spoilers = spoilers::look(options, &plan, &bound, &selection, &machine);
     let orders = selection.orders();
     let held = Held::open(&orders);

@@ -38,19 +38,22 @@ const PLACEMENTS: [[u64; 2]; 3] = [[0, 64], [64, 128], [0, 256]];
 const MATTERS: f64 = 1.2;
 
 /// What was measured.
-pub(super) struct Measured {
-    pub(super) pairs: Vec<PairLatency>,
-    pub(super) distances: Vec<DistanceRow>,
-    pub(super) sample: PairSample,
-    pub(super) costs: CostProbe,
-    pub(super) adjacent_line: Option<AdjacentLine>,
+pub(crate) struct Measured {
+    pub(crate) pairs: Vec<PairLatency>,
+    pub(crate) distances: Vec<DistanceRow>,
+    pub(crate) sample: PairSample,
+    pub(crate) costs: CostProbe,
+    pub(crate) adjacent_line: Option<AdjacentLine>,
 }
 
 impl Measured {
-    /// One way and contended pass of a distance.
-    pub(super) fn probed(&self, reach: Reach) -> Option<(f64, f64)> {
-        let row = self.distances.iter().find(|row| row.distance == reach.name())?;
-        Some((row.transfer_ns, row.contended_ns?))
+    /// One way and contended pass of each distance that a machine file knows.
+    pub(crate) fn probed(&self) -> [Option<(f64, f64)>; 3] {
+        let of = |reach: Reach| {
+            let row = self.distances.iter().find(|row| row.distance == reach.name())?;
+            Some((row.transfer_ns, row.contended_ns?))
+        };
+        [Reach::Cluster, Reach::Socket, Reach::Machine].map(of)
     }
 }
 
@@ -58,7 +61,7 @@ impl Measured {
 ///
 /// # Errors
 /// [`CommandError`] where a repetition failed or the user interrupted it.
-pub(super) fn measure(topology: &Topology, options: &TopologyOptions) -> Result<Measured, CommandError> {
+pub(crate) fn measure(topology: &Topology, options: &TopologyOptions) -> Result<Measured, CommandError> {
     let machine = Machine::read().map_err(CommandError::Failed)?;
     let sample = sample::choose(topology, options.all_pairs);
     let rings = covering(&sample.cpus).into_iter().chain(sample.siblings.map(Vec::from)).collect::<Vec<_>>();

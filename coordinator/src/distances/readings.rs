@@ -9,9 +9,6 @@ use std::collections::BTreeMap;
 /// hypervisor that moves CPUs changes both, and figures of two states do not go together.
 const SAME_STATE: f64 = 1.2;
 
-/// The distances that a machine file knows.
-pub(super) const REACHES: [Reach; 3] = [Reach::Cluster, Reach::Socket, Reach::Machine];
-
 /// One reading of a pair, nanoseconds.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub(super) struct Reading {

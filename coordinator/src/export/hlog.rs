@@ -15,7 +15,7 @@ use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
 use record::{ArmSummary, Percentiles};
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Read};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, UNIX_EPOCH};
 
 /// How a packed histogram of version 2 begins.

@@ -1,9 +1,9 @@
 //! What is asked: the layout as it stands, and every other that comes into question.
 
 use crate::cli::{AdviseOptions, ShapeOptions};
-use crate::commands::run::overrides;
 use crate::exit::CommandError;
 use crate::machine::Machine;
+use crate::overrides;
 use advise::Candidate;
 use plan::{Arm, BindError, Bound, Measure, Plan, Program, Repetitions, Strategy, Topology, WorkerIndex};
 use record::LeftOutVariant;

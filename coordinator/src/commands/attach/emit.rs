@@ -12,7 +12,7 @@ mod trial;
 mod users;
 mod verbs;
 
-use crate::commands::run::assemble::typed_command;
+use crate::assemble::typed_command;
 use crate::exit::{CommandError, Ending, say};
 use crate::machine::Machine;
 use crate::report::new_file::NewFile;

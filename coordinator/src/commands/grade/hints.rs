@@ -2,8 +2,8 @@
 //! further version of the file that does not pass, so that asking twice about the same one tells no more.
 
 use super::task::Task;
+use crate::assemble;
 use crate::cli::GradeOptions;
-use crate::commands::run::assemble;
 use crate::foreign_file;
 use crate::report::replace;
 use record::{Grade, GradeVerdict, Hint};

@@ -1,8 +1,8 @@
 //! What is graded: the exercise, its starter and reference, and the student's file, read and checked.
 
 use crate::cli::GradeOptions;
-use crate::commands::run::overrides;
 use crate::exit::CommandError;
+use crate::overrides;
 use crate::report::text::shown;
 use exercise::Exercise;
 use plan::{Arm, Measure, Plan};

@@ -1,6 +1,6 @@
 //! A run's end: on disk before anything is shown or fails, then what a reader sees and the exit status.
 
-use super::assemble::Verdict;
+use crate::assemble::Verdict;
 use crate::campaign::command_error;
 use crate::cli::RunOptions;
 use crate::exit::{CommandError, Ending, say};
