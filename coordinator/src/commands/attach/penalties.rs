@@ -59,7 +59,6 @@ fn distance(known: &Topology, a: u32, b: u32) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::Penalties;
-    use crate::report::text::shown;
     use record::{CostProbe, CpuRow, DistanceRow, Interval, PairLatency, SCHEMA_VERSION, Topology};
 
     fn known() -> Topology {
