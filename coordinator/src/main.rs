@@ -2,20 +2,26 @@
 //! stage is one call in [`commands::run`].
 
 mod aftermath;
+mod assemble;
 mod campaign;
 mod circle;
 mod cli;
 mod collect;
 mod commands;
 mod cures;
+mod distances;
+mod estimate;
 mod exit;
 mod export;
 mod foreign_file;
 mod hold;
+mod host_machine;
 mod launch;
+mod leftovers;
 mod machine;
 mod modelling;
 mod needs;
+mod overrides;
 mod pages;
 mod provision;
 mod repetition;

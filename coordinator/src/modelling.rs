@@ -2,8 +2,8 @@
 
 mod lines;
 
-use crate::commands::topology;
 use crate::exit::CommandError;
+use crate::host_machine;
 use host::Root;
 use model::{HOST, HostFigures, Limits, Machine, Modelled, Refusal, Tally};
 use plan::{Bound, Program, Topology};
@@ -22,7 +22,7 @@ pub(crate) const LIMITS: Limits = Limits { accesses: 400_000, window_ns: 50e6 };
 /// [`CommandError`] for what is no machine, or cannot be measured.
 pub(crate) fn find(name: Option<&str>) -> Result<(Machine, Topology), CommandError> {
     match name {
-        None | Some(HOST) => topology::host_machine(),
+        None | Some(HOST) => host_machine::measured(),
         Some(name) => {
             let machine = Machine::find(name)?;
             let topology = machine.shape.topology();
@@ -95,7 +95,7 @@ pub(crate) fn of_regime(
         // The workers of this run: however far they are from each other, this is how far the probes found them.
         distances: [distance; 3],
         costs,
-        ..topology::described(root, topology)
+        ..host_machine::described(root, topology)
     };
     Ok((figures.machine().map_err(|error| error.to_string())?, regime.number))
 }

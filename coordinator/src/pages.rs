@@ -1,28 +1,29 @@
 //! Pages that regions ask for and this host may not have: an arm that needs them is then not applicable, and says why.
 
-use host::{FREE_HUGE_PAGES, Root, Setting, free_huge_pages, kernel_settings};
+use host::{FREE_HUGE_PAGES, HugePages, Root, Setting, kernel_settings};
 use plan::{Bound, HUGE_PAGE_BYTES, MemoryVerb, NotApplicable, Pages, Program, WorkerProgram};
 
 /// Marks each arm whose huge pages this host does not have, explicit ones or transparent ones.
 pub(crate) fn withdraw_unpaged(bound: &mut Bound, root: &Root) {
-    let (free, transparent) = (free_huge_pages(root), kernel_settings(root).huge_pages);
+    let (pool, transparent) = (host::huge_pages(root), kernel_settings(root).huge_pages);
     for arm in &mut bound.arms {
         let Ok(program) = &arm.program else { continue };
-        if let Some(why) = lack(program, free, &transparent) {
+        if let Some(why) = lack(program, pool, &transparent) {
             arm.program = Err(NotApplicable { why });
         }
     }
 }
 
 /// What a program's regions need and do not get.
-fn lack(program: &Program, free: Option<u64>, transparent: &Setting<String>) -> Option<String> {
+fn lack(program: &Program, pool: Option<HugePages>, transparent: &Setting<String>) -> Option<String> {
     let needed = huge_pages(program);
-    if needed > free.unwrap_or(0) {
-        let has = free.map_or("says of none".to_owned(), |free| format!("has {free} free"));
+    let HugePages { total, free } = pool.unwrap_or_default();
+    if needed > free {
+        let has = pool.map_or("says of none".to_owned(), |_| format!("has {free} free"));
         return Some(format!(
             "its regions need {needed} huge page{s} of 2 MiB, and this host {has} ({FREE_HUGE_PAGES}); as root, `sysctl \
-             vm.nr_hugepages={}` sets so many apart",
-            needed.next_power_of_two(),
+             vm.nr_hugepages={}` sets so many apart in all, and leaves enough of them free",
+            total.saturating_add(needed - free),
             s = if needed == 1 { "" } else { "s" },
         ));
     }
@@ -69,9 +70,11 @@ mod tests {
         plan::bind(&plan, &Topology { cpus: (0..2).map(cpu).collect() }, 0).unwrap()
     }
 
-    fn why(regions: &str, steps: &str, free: Option<u64>, transparent: &str) -> Option<String> {
+    /// What is lacking where so many pages are set apart, and so many of them free.
+    fn why(regions: &str, steps: &str, pool: Option<(u64, u64)>, transparent: &str) -> Option<String> {
         let bound = bound(regions, steps);
-        lack(bound.arms[0].program.as_ref().unwrap(), free, &Setting::Is(transparent.to_owned()))
+        let pool = pool.map(|(total, free)| HugePages { total, free });
+        lack(bound.arms[0].program.as_ref().unwrap(), pool, &Setting::Is(transparent.to_owned()))
     }
 
     const SHARED: &str = "[region.seg]\nsize = '6MiB'\nshared = true\npages = '2MiB'\n";
@@ -89,11 +92,12 @@ mod tests {
 
     #[test]
     fn what_this_host_lacks_is_said_with_its_numbers_and_the_cure() {
-        assert_eq!(why(SHARED, "'touch seg'", Some(3), "never"), None);
-        let text = why(SHARED, "'touch seg'", Some(2), "never").unwrap();
+        assert_eq!(why(SHARED, "'touch seg'", Some((100, 3)), "never"), None);
+        let text = why(SHARED, "'touch seg'", Some((100, 2)), "never").unwrap();
         assert!(text.contains("need 3 huge pages") && text.contains("has 2 free"), "{text}");
-        assert!(text.contains("sysctl vm.nr_hugepages=4"), "{text}");
-        assert!(why(OWN, "'touch heap'", None, "always").unwrap().contains("says of none"));
+        assert!(text.contains("`sysctl vm.nr_hugepages=101` "), "98 are in use, and stay so: {text}");
+        let none = why(OWN, "'touch heap'", None, "always").unwrap();
+        assert!(none.contains("says of none") && none.contains("`sysctl vm.nr_hugepages=2` "), "{none}");
         let transparent = OWN.replace("2MiB", "transparent");
         assert_eq!(why(&transparent, "'touch heap'", None, "madvise"), None);
         assert!(why(&transparent, "'touch heap'", None, "never").unwrap().contains("gives none"));

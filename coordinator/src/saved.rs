@@ -2,7 +2,7 @@
 
 use crate::foreign_file;
 use crate::report::names::RECORD;
-use crate::report::text::escaped;
+use crate::report::text::{escaped, shown};
 use record::{Run, SCHEMA_VERSION};
 use serde::Deserialize;
 use serde_json::Value;
@@ -57,10 +57,6 @@ pub(crate) enum SavedError {
         shown(path)
     )]
     NoRun { path: PathBuf, why: String },
-}
-
-fn shown(path: &Path) -> String {
-    escaped(&path.display().to_string())
 }
 
 impl Saved {

@@ -124,6 +124,19 @@ fn memory_that_a_child_inherited_is_found_by_pids_alone() {
     parent.tell(&format!("kill {child}"));
 }
 
+#[test]
+fn a_named_process_that_does_not_map_the_segment_is_told_of() {
+    let (name, other) = (Name::new("asked"), Name::new("elsewhere"));
+    let Some(both) = two("posix", &name.0, "posix") else { return };
+    let elsewhere = Sharer::start("posix", &other.0);
+    let pids = [both[0].pid, elsewhere.pid].map(|pid| pid.to_string());
+    let seen = watched(&["--segment", &name.0, "--pid", &pids[0], "--pid", &pids[1], "--for", "1s"]);
+    assert_eq!(seen.processes.iter().map(|one| one.pid).collect::<Vec<_>>(), [both[0].pid]);
+    let notes: Vec<_> = seen.notes.iter().filter(|note| note.id == "not_a_user").collect();
+    let [note] = notes[..] else { panic!("{:?}", seen.notes) };
+    assert!(note.pid == Some(elsewhere.pid) && note.text.contains(&pids[1]) && note.cure.is_some(), "{note:?}");
+}
+
 fn listed() -> AttachListing {
     let output = coordinator().args(["attach", "--list", "--json"]).output().unwrap();
     assert!(output.status.success(), "{}", stderr(&output));

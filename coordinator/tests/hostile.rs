@@ -105,6 +105,7 @@ fn a_file_that_is_refused_is_named_harmlessly_by_every_command() {
             &["explain"],
             &["export", "--format", "csv"],
             &["grade"],
+            &["grade", "--watch"],
             &["advise"],
             &["import", "--struct", NAME],
             &["import", "--struct", "x", "--btf"],
@@ -115,9 +116,36 @@ fn a_file_that_is_refused_is_named_harmlessly_by_every_command() {
             &["--no-such"],
         ] {
             let output = coordinator().args(arguments).arg(file).output().unwrap();
-            assert!(matches!(output.status.code(), Some(1 | 2 | 4)), "{arguments:?}: {}", shown(&output));
+            // A watch goes on after what it refuses, and ends well with its input.
+            let watches = arguments.contains(&"--watch");
+            let ends = matches!(output.status.code(), Some(1 | 2 | 4)) || (watches && output.status.code() == Some(0));
+            assert!(ends, "{arguments:?}: {}", shown(&output));
             assert!(!shown(&output).is_empty(), "{arguments:?}");
         }
+    }
+}
+
+/// What a watch of an exercise refuses with the file's name in it.
+#[test]
+fn a_watched_file_of_any_name_is_named_harmlessly_and_each_escape_once() {
+    let _alone = common::alone();
+    let folder = tempfile::tempdir().unwrap();
+    let exercise = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scenarios/exercises/01-two-counters");
+    let starter = std::fs::read_to_string(exercise.join("starter.toml")).unwrap();
+    let file = folder.path().join(format!("{NAME}.toml"));
+    std::fs::write(&file, format!("{starter}\n[sweep]\nworkers = [1, 2]\n")).unwrap();
+    let grade = |more: &[&str]| {
+        let mut command = coordinator();
+        command.args(["grade", "--exercise"]).arg(&exercise).args(more).arg(&file);
+        command.output().unwrap()
+    };
+    let (once, watched) = (grade(&[]), grade(&["--watch"]));
+    assert_eq!((once.status.code(), watched.status.code()), (Some(2), Some(0)), "{}{}", shown(&once), shown(&watched));
+    for output in [once, watched] {
+        let text = shown(&output);
+        let line = text.lines().find(|line| line.contains("an answer is one")).unwrap_or_else(|| panic!("{text}"));
+        assert!(line.starts_with("error: ") && line.contains("/\\u{1b}]0;t\\u{7}\\u{1b}[31m\\u{9b}2J"), "{line}");
+        assert!(!text.contains("\\\\u{"), "escaped twice: {text}");
     }
 }
 

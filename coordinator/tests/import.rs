@@ -345,6 +345,21 @@ fn assert_offsets(file: &Path, import: &Import) {
     }
 }
 
+/// A full disk, which is nothing that the user wrote wrongly: 1, and no part of a scenario is left.
+#[test]
+fn a_scenario_for_which_there_is_no_room_is_a_failure_and_leaves_no_part() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let Some(program) = c(at, &["-g"]) else { return };
+    let file = at.join("made.toml");
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -f 0; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_coordinator"), "import"]);
+    let output = command.arg(&program).args(["--struct", "straddling", "--emit-scenario"]).arg(&file).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(stderr(&output).contains("(EFBIG); name a file in a folder"), "{}", stderr(&output));
+    assert!(!file.exists(), "a part is left");
+}
+
 #[test]
 fn a_scenario_says_of_each_member_what_to_know_of_it() {
     let folder = tempfile::tempdir().unwrap();

@@ -44,7 +44,7 @@ unsafe impl SharedMemory for Header {}
 
 /// Hash of the encoded Program, which both sides must share. Std's `DefaultHasher` is the same in one executable, and
 /// coordinator and worker are one.
-pub fn program_hash(encoded: &[u8]) -> u64 {
+pub(crate) fn program_hash(encoded: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
     encoded.hash(&mut hasher);
     hasher.finish()

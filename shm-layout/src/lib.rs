@@ -26,7 +26,7 @@ mod window;
 pub use check::ProgramError;
 pub use clock::{calibrate, ticks};
 pub use control::{Control, Gate, Phase, WindowTicks};
-pub use header::{Header, HeaderError, program_hash};
+pub use header::{Header, HeaderError};
 pub use map::SegmentMap;
 pub use orphans::{Orphan, orphans, remove_orphan};
 pub use segment::{AttachError, CreateError, RegionError, Segment, SegmentSpec, region_file};

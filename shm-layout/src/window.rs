@@ -1,5 +1,6 @@
 //! A repetition's window as somebody outside sees it: the name goes before the first pass, but whoever had opened it by then
-//! can read the two instants as long as the file is kept open, without a mapping.
+//! can read the two instants as long as the file is kept open, without a mapping. For `bench`, which times the start of runs
+//! that it is no part of; it stands here because the two words' places are the map's.
 
 use crate::control::{Control, Published, WindowTicks};
 use crate::header::{Header, MAGIC};

@@ -7,8 +7,8 @@ mod ranking;
 mod trial;
 
 use crate::cli::AdviseOptions;
-use crate::commands::clean;
-use crate::exit::{CommandError, Ending};
+use crate::exit::{CommandError, Ending, say};
+use crate::leftovers;
 use crate::machine::Machine;
 use crate::report::advise as page;
 use crate::report::data;
@@ -45,18 +45,9 @@ pub(crate) fn advise(options: &AdviseOptions, colour: ColourChoice) -> Result<En
     let clock = Clock { started: Instant::now(), budget: options.budget };
     let machine = Machine::read().map_err(CommandError::Failed)?;
     let seed = options.seed.unwrap_or_else(|| u64::from(rand::random::<u32>()));
-    let question = match question::ask(options, &machine.topology, seed)? {
-        Ok(question) => question,
-        Err(why) => {
-            say(&format!(
-                "no layout can be measured on this host: {why}\n  for this process, {}",
-                Machine::cpu_limits()
-            ));
-            return Ok(Ending::HostCannot);
-        }
-    };
-    clean::sweep();
-    let signals = Signals::block().map_err(|error| CommandError::Failed(error.to_string()))?;
+    let question = question::ask(options, &machine.topology, seed)?;
+    leftovers::sweep();
+    let signals = Signals::block()?;
     let lab = Lab { machine: &machine, signals: &signals, seed, quiet: options.quiet };
     let (pilot, each) = lab.pilot(&question, clock)?;
     let mut ranking = Ranking::make(&question, &pilot, &machine.topology, seed, clock);
@@ -91,9 +82,4 @@ fn show(options: &AdviseOptions, run: &AdviseRun, colour: ColourChoice) -> Resul
         (None, false) => out.write_all(page::render(run, &style).as_bytes())?,
     }
     Ok(out.flush()?)
-}
-
-fn say(text: &str) {
-    // Nobody is left to tell where standard error is closed.
-    let _ = writeln!(std::io::stderr(), "{text}");
 }

@@ -5,11 +5,12 @@ mod emit;
 mod penalties;
 
 use crate::cli::AttachOptions;
-use crate::exit::{CommandError, Ending};
+use crate::exit::{CommandError, Ending, say};
 use crate::report::attach as page;
 use crate::report::data;
+use crate::report::new_file;
 use crate::report::style::{ColourChoice, Style};
-use crate::report::text::{escaped, escaped_lines};
+use crate::report::text::escaped;
 use crate::report::window;
 use crate::signals::Signals;
 use attach::symbols::SymbolParser;
@@ -28,19 +29,16 @@ pub(crate) fn attach(options: &AttachOptions, colour: ColourChoice) -> Result<En
     if options.list {
         return list(&root, options, colour);
     }
-    options.emit_scenario.as_deref().map_or(Ok(()), emit::check)?;
+    options.emit_scenario.as_deref().map_or(Ok(()), |file| new_file::check(emit::OPTION, file))?;
     let found = match attach::find(&root, &wanted(options), &options.pid) {
         Ok(found) => found,
-        Err(error @ FindError::Closed { .. }) => {
-            say(&format!("error: {}", escaped_lines(&error.to_string())));
-            return Ok(Ending::HostCannot);
-        }
-        Err(error) => return Err(CommandError::Usage(escaped_lines(&error.to_string()))),
+        Err(error @ FindError::Closed { .. }) => return Err(CommandError::HostCannot(error.to_string())),
+        Err(error) => return Err(CommandError::Usage(error.to_string())),
     };
     let fields = options.of.as_ref().zip(options.binary.as_ref()).map(|(name, from)| fields(name, from, options));
     let fields = fields.transpose()?;
     let penalties = Penalties::read(options.measured.as_deref())?;
-    let signals = Signals::block().map_err(|errno| CommandError::Failed(format!("signalfd failed: {errno}")))?;
+    let signals = Signals::block()?;
     let mut seen = watched(&root, found, options, (fields.as_ref(), &penalties), &signals)?;
     let emitted = emitted(&mut seen, options, &signals);
     drop(signals);
@@ -113,7 +111,7 @@ fn fields(name: &str, from: &Path, options: &AttachOptions) -> Result<Fields, Co
     let wanted = structs::Wanted::new(name);
     let found = structs::in_binary(from, &wanted);
     let of = found.and_then(|found| structs::choose(found, &wanted, &structs::Choice::default()));
-    let refused = |error: structs::Error| CommandError::Usage(escaped_lines(&error.to_string()));
+    let refused = |error: structs::Error| CommandError::Usage(error.to_string());
     Ok(Fields::new(of.map_err(refused)?, options.base, options.count))
 }
 
@@ -192,9 +190,4 @@ fn doing(phase: Phase) -> &'static str {
         Phase::Probe => "counting every acquisition",
         Phase::After => "counting, undisturbed again",
     }
-}
-
-fn say(text: &str) {
-    // A reader of standard error that has gone away is no reason to end a watch.
-    let _ = writeln!(std::io::stderr(), "{text}");
 }

@@ -1,10 +1,10 @@
 //! `check`: reads scenario files and binds them to this host, without running them.
 
 use crate::cli::CheckOptions;
-use crate::commands::estimate::expected_length;
-use crate::exit::{CommandError, Ending};
+use crate::estimate::expected_length;
+use crate::exit::{CommandError, Ending, say};
 use crate::machine::Machine;
-use crate::report::text::escaped;
+use crate::report::text::shown;
 use std::io::Write;
 use std::path::Path;
 
@@ -16,7 +16,7 @@ pub(crate) fn check(options: &CheckOptions, colour: bool) -> Result<Ending, Comm
             Ok(line) => writeln!(std::io::stdout().lock(), "{line}")?,
             Err(refusal) => {
                 ending = Ending::BadInput;
-                writeln!(std::io::stderr().lock(), "{}", refusal.render(colour))?;
+                say(&refusal.render(colour));
             }
         }
     }
@@ -32,6 +32,6 @@ fn check_one(file: &Path, topology: &plan::Topology) -> Result<String, scenario:
         n => format!(", {n} of them not on this host"),
     };
     let length = expected_length(&loaded.plan, &bound);
-    let shown = escaped(&file.display().to_string());
-    Ok(format!("{shown}: ok, {} arms{here}, about {:.0} s", bound.arms.len(), length.as_secs_f64()))
+    let file = shown(file);
+    Ok(format!("{file}: ok, {} arms{here}, about {:.0} s", bound.arms.len(), length.as_secs_f64()))
 }

@@ -19,11 +19,3 @@ pub(crate) fn clean() -> Result<Ending, CommandError> {
     }
     Ok(Ending::Done)
 }
-
-/// Removes leftovers before a run, silently.
-pub(crate) fn sweep() {
-    // A folder that cannot be read has nothing to sweep; creating the segment will say what is wrong with it.
-    for orphan in shm_layout::orphans().unwrap_or_default() {
-        shm_layout::remove_orphan(&orphan.name);
-    }
-}

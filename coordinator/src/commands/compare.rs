@@ -27,7 +27,7 @@ pub(crate) fn compare(options: &CompareOptions, colour: ColourChoice) -> Result<
 }
 
 fn usage(error: impl std::error::Error) -> CommandError {
-    CommandError::Usage(crate::report::text::escaped(&error.to_string()))
+    CommandError::Usage(error.to_string())
 }
 
 fn print(comparison: &Comparison, options: &CompareOptions, colour: ColourChoice) -> Result<(), CommandError> {

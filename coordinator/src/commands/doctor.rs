@@ -1,10 +1,10 @@
 //! `doctor`: the patient, what is found on it, and the screen or JSON that says so. It changes nothing.
 
 use crate::cli::{DoctorOptions, ShapeOptions};
-use crate::commands::run::overrides;
 use crate::exit::{CommandError, Ending};
 use crate::machine::Machine;
 use crate::needs;
+use crate::overrides;
 use crate::report::data;
 use crate::report::doctor::{self as screen, Screen};
 use crate::report::style::{ColourChoice, Style};

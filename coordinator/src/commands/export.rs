@@ -1,7 +1,7 @@
 //! `export`: a saved run in the formats of other programs, on standard output or to a server.
 
 use crate::cli::{ExportFormat, ExportOptions};
-use crate::exit::{CommandError, Ending};
+use crate::exit::{CommandError, Ending, say};
 use crate::export::points::{Exported, points};
 use crate::export::push::{self, Target};
 use crate::export::{hlog, line_protocol, tidy};
@@ -51,7 +51,7 @@ fn target(options: &ExportOptions) -> Result<Option<Target>, CommandError> {
 fn exported(saved: &Saved) -> Result<Exported, CommandError> {
     let exported = points(saved).map_err(|error| CommandError::Usage(error.to_string()))?;
     for unread in &exported.unread {
-        let _ = writeln!(std::io::stderr(), "left out: {}; --format json has it", escaped(unread));
+        say(&format!("left out: {}; --format json has it", escaped(unread)));
     }
     Ok(exported)
 }

@@ -7,10 +7,10 @@ mod hints;
 mod task;
 mod watch;
 
+use crate::assemble;
 use crate::cli::GradeOptions;
-use crate::commands::clean;
-use crate::commands::run::assemble;
 use crate::exit::{CommandError, Ending};
+use crate::leftovers;
 use crate::machine::Machine;
 use crate::report::data;
 use crate::report::grade as screen;
@@ -26,7 +26,7 @@ use task::Task;
 pub(crate) fn grade(options: &GradeOptions, colour: ColourChoice) -> Result<Ending, CommandError> {
     let style = Style::for_stdout(colour, window::columns(std::io::stdout()));
     let machine = Machine::read().map_err(CommandError::Failed)?;
-    clean::sweep();
+    leftovers::sweep();
     if options.watch {
         return watch::watch(options, &machine, &style);
     }
@@ -50,7 +50,7 @@ fn grade_once(options: &GradeOptions, machine: &Machine, depth: Depth) -> Result
     let started = (SystemTime::now(), Instant::now());
     let task = Task::load(options)?;
     let seed = options.seed.unwrap_or_else(|| u64::from(rand::random::<u32>()));
-    let signals = Signals::block().map_err(|error| CommandError::Failed(error.to_string()))?;
+    let signals = Signals::block()?;
     let mut gates = fast::gates(&task, machine, &signals, seed)?;
     let passed = gates.iter().all(|gate| gate.state == GateState::Passes);
     let measured = match passed && depth == Depth::Measure {

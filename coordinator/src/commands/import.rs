@@ -4,6 +4,7 @@ use crate::cli::ImportOptions;
 use crate::exit::{CommandError, Ending};
 use crate::report::data;
 use crate::report::layout as page;
+use crate::report::new_file;
 use crate::report::style::{ColourChoice, Style};
 use crate::report::window;
 use plan::CACHE_LINE_BYTES;
@@ -22,7 +23,8 @@ pub(crate) fn import(options: &ImportOptions, colour: ColourChoice) -> Result<En
     let choice = Choice { at: options.at.clone(), nth: options.nth };
     let of = found.and_then(|found| choose(found, &wanted, &choice)).map_err(refused)?;
     if let Some(file) = &options.emit_scenario {
-        write(file, &structs::skeleton::scenario(&of, &from.display().to_string()).map_err(refused)?)?;
+        let text = structs::skeleton::scenario(&of, &from.display().to_string()).map_err(refused)?;
+        new_file::write("--emit-scenario", file, &text)?;
     }
     let mut out = std::io::stdout().lock();
     if options.json {
@@ -46,23 +48,7 @@ fn source(options: &ImportOptions) -> Result<(PathBuf, &'static str), CommandErr
 
 /// What is in a file that was named is input: 2.
 fn refused(error: Error) -> CommandError {
-    CommandError::Usage(crate::report::text::escaped_lines(&error.to_string()))
-}
-
-fn write(path: &Path, text: &str) -> Result<(), CommandError> {
-    let wrong = |error: std::io::Error| {
-        let (what, cure) = match error.kind() {
-            std::io::ErrorKind::AlreadyExists => ("it is there already".to_owned(), "name another, or remove it"),
-            _ => (format!("writing it failed: {error}"), "name a file that you may write"),
-        };
-        CommandError::Usage(format!("--emit-scenario {}: {what}; {cure}", path.display()))
-    };
-    let mut file = std::fs::File::create_new(path).map_err(wrong)?;
-    file.write_all(text.as_bytes()).map_err(|error| {
-        // A part of a scenario is none; that it cannot be removed either changes nothing about that.
-        let _ = std::fs::remove_file(path);
-        wrong(error)
-    })
+    CommandError::Usage(error.to_string())
 }
 
 fn record(of: &Struct, from: &Path, format: &str) -> Import {

@@ -1,13 +1,13 @@
 //! `list`: the scenarios in a folder, and in the folders in it, and the question each answers.
 
 use crate::cli::ListOptions;
-use crate::exit::{CommandError, Ending};
-use crate::report::text::escaped;
+use crate::exit::{CommandError, Ending, say};
+use crate::report::text::{escaped, shown};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 pub(crate) fn list(options: &ListOptions, colour: bool) -> Result<Ending, CommandError> {
-    let folder = options.folder.display();
+    let folder = shown(&options.folder);
     let files = scenario_files(&options.folder)?;
     if files.is_empty() {
         return Err(CommandError::Usage(format!("folder {folder} holds no .toml file, nor do the folders in it")));
@@ -17,12 +17,12 @@ pub(crate) fn list(options: &ListOptions, colour: bool) -> Result<Ending, Comman
     for file in files {
         match scenario::load(&file) {
             Ok(loaded) => {
-                writeln!(out, "{}", escaped(&file.display().to_string()))?;
+                writeln!(out, "{}", shown(&file))?;
                 writeln!(out, "    {}", escaped(&loaded.plan.question))?;
             }
             Err(refusal) => {
                 ending = Ending::BadInput;
-                writeln!(std::io::stderr().lock(), "{}", refusal.render(colour))?;
+                say(&refusal.render(colour));
             }
         }
     }
@@ -49,7 +49,7 @@ fn entries(folder: &Path) -> Result<(Vec<PathBuf>, Vec<PathBuf>), CommandError> 
     let refused = |error| {
         CommandError::Usage(format!(
             "reading folder {} failed: {error}: name the folder that holds the scenarios",
-            folder.display()
+            shown(folder)
         ))
     };
     let (mut files, mut folders) = (Vec::new(), Vec::new());

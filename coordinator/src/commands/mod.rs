@@ -1,4 +1,4 @@
-//! The commands, one file each, and what several of them say.
+//! The commands, one file each. What several of them need stands above, in files of its own.
 
 pub(crate) mod advise;
 pub(crate) mod attach;
@@ -7,7 +7,6 @@ pub(crate) mod clean;
 pub(crate) mod compare;
 pub(crate) mod completions;
 pub(crate) mod doctor;
-pub(crate) mod estimate;
 pub(crate) mod explain;
 pub(crate) mod export;
 pub(crate) mod grade;

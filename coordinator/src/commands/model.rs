@@ -1,9 +1,10 @@
 //! `model`: a scenario on a machine on paper. Nothing is run and nothing measured, but for the host's own figures.
 
+use crate::assemble;
 use crate::cli::{ModelOptions, ShapeOptions};
-use crate::commands::run::{assemble, overrides};
 use crate::exit::{CommandError, Ending};
 use crate::modelling;
+use crate::overrides;
 use crate::report::data;
 use crate::report::modelled as page;
 use crate::report::style::{ColourChoice, Style};

@@ -3,7 +3,7 @@
 use crate::cli::ReportOptions;
 use crate::exit::{CommandError, Ending};
 use crate::foreign_file;
-use crate::report::text::escaped;
+use crate::report::text::{escaped, shown};
 use crate::report::{html, names};
 use crate::saved::Saved;
 use record::Topology;
@@ -20,7 +20,7 @@ pub(crate) fn report(options: &ReportOptions) -> Result<Ending, CommandError> {
         let path = beside(&one.path);
         let page = page::page(&one.run, topology.as_ref());
         html::write(&page, &path).map_err(|error| CommandError::Failed(error.to_string()))?;
-        writeln!(out, "{}", escaped(&path.display().to_string()))?;
+        writeln!(out, "{}", shown(&path))?;
     }
     out.flush()?;
     Ok(Ending::Done)
@@ -37,13 +37,13 @@ fn beside(record: &Path) -> PathBuf {
 
 /// What `topology --measure --json` printed.
 fn topology(path: &Path) -> Result<Topology, CommandError> {
-    let shown = escaped(&path.display().to_string());
+    let file = shown(path);
     let make = "make it with `coordinator topology --measure --json`";
     let text = foreign_file::read_named(path)
-        .map_err(|error| CommandError::Usage(format!("cannot read the topology `{shown}`: {error}; {make}")))?;
+        .map_err(|error| CommandError::Usage(format!("cannot read the topology `{file}`: {error}; {make}")))?;
     serde_json::from_slice(&text).map_err(|error| {
         let error = escaped(&error.to_string());
-        CommandError::Usage(format!("`{shown}` is no topology: {error}; {make}"))
+        CommandError::Usage(format!("`{file}` is no topology: {error}; {make}"))
     })
 }
 

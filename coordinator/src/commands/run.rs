@@ -1,21 +1,21 @@
 //! `run`: the whole arrow, from a scenario file to what a reader sees.
 
-pub(crate) mod assemble;
 mod conclude;
 mod dry_run;
-pub(crate) mod overrides;
 mod predict;
 mod show_code;
 mod spoilers;
 
+use crate::assemble::{self, Origin};
 use crate::campaign::{self, Campaign};
 use crate::cli::RunOptions;
-use crate::commands::clean;
 use crate::exit::{CommandError, Ending};
 use crate::hold::Hold;
+use crate::leftovers;
 use crate::machine::Machine;
 use crate::modelling;
 use crate::needs;
+use crate::overrides;
 use crate::pages;
 use crate::report::files;
 use crate::report::logs::Logs;
@@ -25,11 +25,10 @@ use crate::report::window;
 use crate::report::write_error::WriteError;
 use crate::signals::Signals;
 use crate::stacks;
-use assemble::Origin;
 use counters::Held;
 use host::Root;
 use plan::Bound;
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::time::{Instant, SystemTime};
 
 pub(crate) fn run(options: &RunOptions, colour: ColourChoice) -> Result<Ending, CommandError> {
@@ -43,8 +42,7 @@ pub(crate) fn run(options: &RunOptions, colour: ColourChoice) -> Result<Ending, 
     let mut bound = plan::bind(&plan, &machine.topology, seed).map_err(refused)?;
     pages::withdraw_unpaged(&mut bound, &Root::system());
     if needs::unplaced(&bound).is_some() {
-        say(&nothing_to_run(&bound));
-        return Ok(Ending::HostCannot);
+        return Err(CommandError::HostCannot(nothing_to_run(&bound)));
     }
     let selection = overrides::selection(&loaded, &plan, &bound, options.stacks)?;
     if options.dry_run {
@@ -57,11 +55,11 @@ pub(crate) fn run(options: &RunOptions, colour: ColourChoice) -> Result<Ending, 
     let failed = |error: WriteError| CommandError::Failed(error.to_string());
     let folder = files::check(&options.out).map_err(failed)?;
     let mut logs = Logs::create(folder, options.lock_log, needs::programs(&bound)).map_err(failed)?;
-    clean::sweep();
+    leftovers::sweep();
     let spoilers = spoilers::look(options, &plan, &bound, &selection, &machine);
     let orders = selection.orders();
     let held = Held::open(&orders);
-    let signals = Signals::block().map_err(|error| CommandError::Failed(error.to_string()))?;
+    let signals = Signals::block()?;
     let events = selection.events();
     let hold = options.hold.then(Hold::default);
     let campaign = Campaign {
@@ -113,9 +111,4 @@ fn progress_mode(options: &RunOptions, colour: ColourChoice) -> ProgressMode {
         (false, true) => ProgressMode::Bar,
         (false, false) => ProgressMode::Lines,
     }
-}
-
-fn say(text: &str) {
-    // Nobody is left to tell where standard error is closed.
-    let _ = writeln!(std::io::stderr(), "{text}");
 }

@@ -3,7 +3,7 @@
 use crate::foreign_file;
 use crate::report::hlog::tag;
 use crate::report::names::LATENCIES;
-use crate::report::text::escaped;
+use crate::report::text::{escaped, shown};
 use crate::saved::Saved;
 use analysis::DIGITS;
 use base64::Engine;
@@ -15,7 +15,7 @@ use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
 use record::{ArmSummary, Percentiles};
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Read};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, UNIX_EPOCH};
 
 /// How a packed histogram of version 2 begins.
@@ -43,10 +43,6 @@ pub(crate) enum LogError {
     /// It is damaged, or another run's.
     #[error("`{}` is not passed on: {why}; copy it again from where the run left it", shown(path))]
     Unsound { path: PathBuf, why: String },
-}
-
-fn shown(path: &Path) -> String {
-    escaped(&path.display().to_string())
 }
 
 /// The bytes of the log beside a run. Every histogram in it can be decoded, it begins when the run did, and each

@@ -1,9 +1,7 @@
-//! A run's page for a browser, as a file: what stands on it is `crates/page`'s.
+//! A run's page for a browser, as a file: what stands on it is `crates/page`'s, and is held here against whole records.
 
+use crate::report::replace;
 use crate::report::write_error::WriteError;
-use std::fs::Permissions;
-use std::io::Write;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 /// What to do where a page cannot be written beside its run.
@@ -14,15 +12,7 @@ const CURE: &str = "copy the run's folder to a place that you may write to, and 
 /// # Errors
 /// [`WriteError`]; then what stood there still stands.
 pub(crate) fn write(page: &str, path: &Path) -> Result<(), WriteError> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let write = || {
-        let mut file = tempfile::Builder::new().permissions(Permissions::from_mode(0o644)).tempfile_in(folder)?;
-        file.write_all(page.as_bytes())?;
-        file.as_file().sync_all()?;
-        file.persist(path).map_err(|error| error.error)?;
-        Ok(())
-    };
-    write().map_err(|error| WriteError { cure: CURE, ..WriteError::new("write", path, error) })
+    replace::whole(page, path).map_err(|error| WriteError { cure: CURE, ..error })
 }
 
 #[cfg(test)]
@@ -127,15 +117,9 @@ mod tests {
     }
 
     #[test]
-    fn a_page_takes_the_place_of_the_old_one_or_leaves_it() {
+    fn a_page_that_cannot_be_written_beside_its_run_has_a_cure_of_its_own() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join(PAGE);
-        for text in ["one", "two"] {
-            write(text, &path).unwrap();
-            assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
-        }
-        let error = write("three", &folder.path().join("gone").join(PAGE)).unwrap_err().to_string();
+        let error = write("page", &folder.path().join("gone").join(PAGE)).unwrap_err().to_string();
         assert!(error.contains("cannot write") && error.contains("copy the run's folder"), "{error}");
-        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside it");
     }
 }

@@ -5,6 +5,7 @@
 //! goes on (standard error), [`live`] what `run --live` adds to it, [`code`] the listings of `run --show-code`, [`doctor`]
 //! the screen of `doctor`, [`topology`] that of `topology`, [`modelled`] the page of `model`, [`compare`] that of `compare`,
 //! [`grade`] that of `grade`, [`layout`] a struct as `import` shows it, [`html`] the file of a run's page for a browser,
+//! [`new_file`] one that a user names, [`replace`] one in place of another,
 //! [`data`] what programs read, [`markdown`] the project's own texts as `explain` shows them, [`attach`] the pages of `attach`.
 
 pub(crate) mod advise;
@@ -26,9 +27,11 @@ pub(crate) mod logs;
 pub(crate) mod markdown;
 pub(crate) mod modelled;
 pub(crate) mod names;
+pub(crate) mod new_file;
 mod page;
 mod partial;
 pub(crate) mod progress;
+pub(crate) mod replace;
 pub(crate) mod rows;
 mod samples;
 pub(crate) mod style;

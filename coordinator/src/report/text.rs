@@ -1,6 +1,7 @@
 //! Text that came from outside, made safe for a terminal, and broken into lines.
 
 pub(crate) use plan::escaped;
+use std::path::Path;
 use unicode_width::UnicodeWidthStr;
 
 /// Columns that `text` takes on a terminal.
@@ -8,9 +9,15 @@ pub(super) fn columns(text: &str) -> usize {
     text.width()
 }
 
-/// [`escaped`], of a text whose line ends are meant.
+/// [`escaped`], of a text whose line ends are meant. A name in it that may hold one was [`escaped`] when it was put there;
+/// what is escaped already stays as it is.
 pub(crate) fn escaped_lines(text: &str) -> String {
     text.lines().map(escaped).collect::<Vec<_>>().join("\n")
+}
+
+/// A path as it stands in a sentence: a line end in a name ends no line.
+pub(crate) fn shown(path: &Path) -> String {
+    escaped(&path.display().to_string())
 }
 
 /// `text` in lines of at most `width` columns, escaped; the first begins with `first`, the others with `rest`. Breaks
@@ -104,6 +111,11 @@ mod tests {
     #[test]
     fn what_is_wrapped_is_escaped() {
         assert_eq!(wrapped("\u{9b}2J \u{1b}]0;x", 40, "", ""), ["\\u{9b}2J \\u{1b}]0;x"]);
+    }
+
+    #[test]
+    fn a_name_stays_on_its_line_whatever_is_in_it() {
+        assert_eq!(shown(Path::new("a\nerror: \u{1b}[2J")), "a\\nerror: \\u{1b}[2J");
     }
 
     #[test]

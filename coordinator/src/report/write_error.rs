@@ -1,13 +1,13 @@
 //! Why something could not be written below the folder of results, and what to do about it.
 
-use crate::report::text::escaped;
+use crate::report::text::shown;
 use nix::errno::Errno;
 use std::io;
 use std::path::{Path, PathBuf};
 
 /// Why a run's files could not be written. None is left behind, whole or in part.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot {action} `{}`: {}; {cure}", escaped(&path.display().to_string()), in_words(source))]
+#[error("cannot {action} `{}`: {}; {cure}", shown(path), in_words(source))]
 pub(crate) struct WriteError {
     /// What was tried: `create the folder`, `write`, ….
     pub(crate) action: &'static str,

@@ -78,7 +78,7 @@ pub fn closed_processes(root: &Root, pids: &[u32]) -> Option<Closed> {
 ///
 /// # References
 /// ptrace(2), PTRACE_MODE_ATTACH; `Documentation/admin-guide/LSM/Yama.rst`.
-pub fn closed_memory(root: &Root, pid: u32) -> Option<Closed> {
+pub(crate) fn closed_memory(root: &Root, pid: u32) -> Option<Closed> {
     let error = root.closed(&format!("proc/{pid}/mem"))?;
     if error.kind() != std::io::ErrorKind::PermissionDenied {
         return None;

@@ -114,6 +114,7 @@ pub fn find(root: &Root, wanted: &Wanted, pids: &[u32]) -> Result<Found, FindErr
         return Err(FindError::Unmapped { what, beside: unseen(&listing) });
     }
     notes.extend(not_looked_at(root, &listing, pids));
+    notes.extend(not_users(root, &processes, &closed, pids));
     Ok(Found { targets: Targets { segment, processes }, closed, notes })
 }
 
@@ -275,6 +276,22 @@ fn open(root: &Root, key: Key, pids: &[u32]) -> Vec<Target> {
         Looked::Elsewhere | Looked::Gone | Looked::Closed => None,
     };
     host::process_numbers(root).into_iter().filter(asked).filter_map(opened).collect()
+}
+
+/// Each named process that could be looked at, and does not map the segment: it is not watched.
+fn not_users(root: &Root, users: &[Target], closed: &[(u32, Closed)], pids: &[u32]) -> Vec<AttachNote> {
+    let asked: BTreeSet<u32> = pids.iter().copied().collect();
+    let told = |pid: &u32| users.iter().any(|user| user.pid == *pid) || closed.iter().any(|(of, _)| of == pid);
+    let note = |pid| AttachNote {
+        id: "not_a_user".to_owned(),
+        pid: Some(pid),
+        text: format!("{} did not map the segment when the watch began, and is not watched", access::named(root, pid)),
+        cure: Some(
+            "`coordinator attach --list --all` shows who maps what; watch again once it has mapped the segment"
+                .to_owned(),
+        ),
+    };
+    asked.into_iter().filter(|pid| !told(pid)).map(note).collect()
 }
 
 fn unseen(listing: &AttachListing) -> String {

@@ -101,6 +101,16 @@ fn processes_that_could_not_be_looked_at_are_noted_unless_pids_were_named() {
 }
 
 #[test]
+fn a_named_process_that_does_not_map_the_segment_is_noted_once() {
+    let (folder, _) = listing(&[("/dev/shm/other", 41, &[11, 12], &[11])]);
+    let closed = Closed { why: String::new(), cure: String::new() };
+    let notes = not_users(&Root::at(folder.path()), &[], &[(12, closed)], &[11, 12, 11]);
+    let [note] = &notes[..] else { panic!("one is closed, and told so elsewhere: {notes:?}") };
+    assert_eq!((note.id.as_str(), note.pid), ("not_a_user", Some(11)));
+    assert!(note.text.starts_with("process 11 ") && note.text.contains("did not map the segment"), "{note:?}");
+}
+
+#[test]
 fn a_number_that_is_no_process_s_is_refused() {
     let error = named_processes(&Root::system(), &[u32::MAX]).expect_err("no such process");
     assert!(error.to_string().starts_with("--pid 4294967295: there is no process of this number"), "{error}");

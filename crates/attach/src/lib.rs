@@ -33,7 +33,7 @@ mod verdict;
 mod watch;
 mod words;
 
-pub use access::{Closed, closed_memory, closed_processes};
+pub use access::{Closed, closed_processes};
 pub use census::census;
 pub use fields::Fields;
 pub use find::{FindError, Found, Wanted, find};

@@ -2,7 +2,7 @@
 //!
 //! Everything is read below a [`Root`], which tests replace by a folder of their own, and each file here reads one
 //! thing: of the CPUs ([`topology`], [`data_caches`], [`cpu_identity`], [`scaling`]), of memory ([`mappings`],
-//! [`shared_memory`], [`free_huge_pages`]), of what may be counted ([`core_pmus`], [`tracepoint_id`], [`privileges`]),
+//! [`shared_memory`], [`huge_pages()`]), of what may be counted ([`core_pmus`], [`tracepoint_id`], [`privileges`]),
 //! of what disturbs ([`device_interrupts`], [`stolen_ns`], [`cpu_quota`]), and of other processes
 //! ([`processes_called`], [`sleeping_call`]). What a machine does not tell is `None`, or an error that says what to do.
 #![deny(unsafe_code)] // but for the module that maps a page
@@ -64,7 +64,7 @@ pub use cpu_time::{CpuTimes, cpu_times};
 pub use executable::executable_memory;
 pub use facts::{Facts, PARANOID_KERNEL, PARANOID_USER, facts, perf_event_paranoid};
 pub use frequency::{Driver, Scaling, Turbo, scaling, turbo};
-pub use huge_pages::{FREE_HUGE_PAGES, free_huge_pages};
+pub use huge_pages::{FREE_HUGE_PAGES, HugePages, huge_pages};
 pub use hypervisor::{Hypervisor, hypervisor};
 pub use idle::{IdleState, idle_driver, idle_states};
 pub use interrupts::{DeviceInterrupt, InterruptRate, Interrupts, device_interrupts, lists_interrupts};

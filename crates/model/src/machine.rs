@@ -64,7 +64,8 @@ impl Machine {
     }
 
     /// Where a figure comes from: its own source, or that of its table. `None` for what is no figure.
-    pub fn source_of(&self, figure: &str) -> Option<&str> {
+    #[cfg(test)]
+    pub(crate) fn source_of(&self, figure: &str) -> Option<&str> {
         let table = figure.rsplit_once('.').map_or("", |(table, _)| table);
         let of = |wanted: &str| self.sources.iter().find(|source| source.of == wanted);
         of(figure).or_else(|| of(table)).map(|source| source.text.as_str())

@@ -94,9 +94,10 @@ fn assert_refused(from: &str, to: &str, place: &str, parts: &[&str]) {
 fn the_sound_file_is_taken_and_keeps_its_sources() {
     let machine = Machine::parse("toy.toml", SOUND).unwrap_or_else(|refusal| panic!("{refusal}"));
     assert_eq!((machine.shape.topology().cpus.len(), machine.caches.l1.ns, machine.costs.wake_ns), (32, 0.0, 3000.0));
-    assert_eq!(machine.source_of("costs.wake_ns"), Some("another toy"));
-    assert_eq!(machine.source_of("costs.load_ns"), Some("a toy"));
-    assert_eq!(machine.source_of("protocol").unwrap(), "none published; taken as a toy's, because it is one");
+    let source = |of: &str| machine.sources.iter().find(|source| source.of == of).map(|source| source.text.as_str());
+    assert_eq!(source("costs.wake_ns"), Some("another toy"));
+    assert_eq!((source("costs"), source("costs.load_ns")), (Some("a toy"), None), "the table's is that of the others");
+    assert_eq!(source(""), Some("none published; taken as a toy's, because it is one"));
     assert_eq!(Machine::parse("again.toml", &machine.to_toml()).unwrap(), machine);
 }
 

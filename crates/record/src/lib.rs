@@ -72,7 +72,7 @@ pub use observation::{LockObservation, Observation};
 pub use reading::{CounterReadings, NO_PMU, Reading, ReadingError};
 pub use run::{Code, CodeListing, Host, Method, Regime, Run, ScenarioText, Tool};
 pub use times::{NsCount, TickCount, TickSpan};
-pub use topology::{AdjacentLine, CacheRow, CpuRow, DistanceRow, PairLatency, PairSample, Topology};
+pub use topology::{AdjacentLine, CacheRow, CpuRow, DistanceRow, PairLatency, PairSample, Reach, Topology};
 pub use trace::{EdgeProbe, Gap, LatencyTrace, LockTrace, QueueDelay, Slice, Trace};
 
 /// Version of the JSON that [`Run`] and the other commands print.

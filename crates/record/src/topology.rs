@@ -45,6 +45,51 @@ pub struct CpuRow {
     pub usable: bool,
 }
 
+impl CpuRow {
+    /// The row of a CPU.
+    pub fn of(cpu: &plan::Cpu) -> CpuRow {
+        CpuRow { id: cpu.id.0, core: cpu.core, llc: cpu.llc, node: cpu.node, socket: cpu.socket, usable: cpu.usable }
+    }
+}
+
+/// What two CPUs have in common, nearest first.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reach {
+    /// They are threads of one core.
+    Core,
+    /// Their cores share the last level.
+    Cluster,
+    /// Their last levels share the socket.
+    Socket,
+    /// Their sockets share the machine.
+    Machine,
+}
+
+impl Reach {
+    /// All, nearest first.
+    pub const ALL: [Reach; 4] = [Reach::Core, Reach::Cluster, Reach::Socket, Reach::Machine];
+
+    /// Of two CPUs, each by its groups; of a CPU and itself [`Reach::Core`].
+    pub fn between(a: &CpuRow, b: &CpuRow) -> Reach {
+        match () {
+            () if a.core == b.core => Reach::Core,
+            () if a.llc == b.llc => Reach::Cluster,
+            () if a.socket == b.socket => Reach::Socket,
+            () => Reach::Machine,
+        }
+    }
+
+    /// As [`PairLatency::distance`] and [`DistanceRow::distance`] have it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Reach::Core => "core",
+            Reach::Cluster => "cluster",
+            Reach::Socket => "socket",
+            Reach::Machine => "machine",
+        }
+    }
+}
+
 /// One cache.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CacheRow {
@@ -67,7 +112,7 @@ pub struct PairLatency {
     pub from: u32,
     /// The higher one.
     pub to: u32,
-    /// What they share: `core`, `cluster` (the last level), `socket` or `machine`.
+    /// What they share: the name of a [`Reach`].
     pub distance: String,
     /// One way of a line thrown to and fro by two processes, nanoseconds: the median reading.
     pub median: f64,
@@ -130,4 +175,18 @@ pub struct AdjacentLine {
     pub apart_ns: f64,
     /// Whether the first takes more than 1.2 times as long as either of the others.
     pub matters: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CpuRow, Reach};
+
+    #[test]
+    fn the_nearest_thing_that_two_cpus_share_names_their_distance() {
+        let cpu = |id, core, llc, socket| CpuRow { id, core, llc, node: 0, socket, usable: true };
+        let of = |other| Reach::between(&cpu(0, 0, 0, 0), &other).name();
+        let names = [of(cpu(1, 0, 0, 0)), of(cpu(2, 1, 0, 0)), of(cpu(3, 2, 1, 0)), of(cpu(4, 3, 2, 1))];
+        assert_eq!(names, Reach::ALL.map(Reach::name));
+        assert_eq!(names, ["core", "cluster", "socket", "machine"]);
+    }
 }

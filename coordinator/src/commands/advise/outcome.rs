@@ -1,9 +1,9 @@
 //! From what was measured to the record: gains with intervals, and the advice.
 
 use super::{Clock, question::Question, ranking::Ranking};
+use crate::assemble;
 use crate::campaign::Measured;
 use crate::cli::{AdviseOptions, EmitLanguage};
-use crate::commands::run::assemble;
 use crate::machine::Machine;
 use advise::judge::{self, Entry, Noise, RoleVersus, Verdict, Versus};
 use advise::{Change, PRESENT, emit};

@@ -1,8 +1,9 @@
 //! What is asked: the layout as it stands, and every other that comes into question.
 
 use crate::cli::{AdviseOptions, ShapeOptions};
-use crate::commands::run::overrides;
 use crate::exit::CommandError;
+use crate::machine::Machine;
+use crate::overrides;
 use advise::Candidate;
 use plan::{Arm, BindError, Bound, Measure, Plan, Program, Repetitions, Strategy, Topology, WorkerIndex};
 use record::LeftOutVariant;
@@ -48,15 +49,11 @@ impl Question {
     }
 }
 
-/// Loads the scenario and makes the candidates. The inner error is why this host measures none of them.
+/// Loads the scenario and makes the candidates.
 ///
 /// # Errors
-/// [`CommandError`] where the scenario, or a flag, is at fault.
-pub(crate) fn ask(
-    options: &AdviseOptions,
-    topology: &Topology,
-    seed: u64,
-) -> Result<Result<Question, String>, CommandError> {
+/// [`CommandError`] where the scenario, or a flag, is at fault, or this host can measure none of them.
+pub(crate) fn ask(options: &AdviseOptions, topology: &Topology, seed: u64) -> Result<Question, CommandError> {
     let shape = ShapeOptions { workers: options.workers, cpus: options.cpus.clone(), ..ShapeOptions::default() };
     let loaded = overrides::load_shape(&options.scenario, &shape)?;
     let refused = |error: BindError| overrides::usage_or_refusal(&loaded, error);
@@ -64,12 +61,9 @@ pub(crate) fn ask(
     let bare = Plan { measure: Measure { baselines: Some(Vec::new()), ..plan.measure.clone() }, ..plan.clone() };
     let bound = plan::bind(&bare, topology, seed).map_err(refused)?;
     let wanted = present_variant(&plan, options.present.as_deref())?;
-    let (arm, program) = match present_arm(&bound, wanted) {
-        Ok(found) => found,
-        Err(why) => return Ok(Err(why)),
-    };
+    let (arm, program) = present_arm(&bound, wanted).map_err(|why| cannot(&why))?;
     if let Some(why) = shares_one_cpu(program) {
-        return Ok(Err(why));
+        return Err(cannot(&why));
     }
     let present = match arm.sweep.is_empty() {
         true => arm.variant.clone(),
@@ -99,7 +93,12 @@ pub(crate) fn ask(
     let bound = plan::bind(&question.plan(&all, Repetitions::Fixed(1)), topology, seed).map_err(refused)?;
     let program = |arm: plan::BoundArm| arm.program.map_err(|not| not.why);
     question.programs = bound.arms.into_iter().take(all.len()).map(program).collect();
-    Ok(Ok(question))
+    Ok(question)
+}
+
+fn cannot(why: &str) -> CommandError {
+    let limits = Machine::cpu_limits();
+    CommandError::HostCannot(format!("no layout can be measured on this host: {why}\n  for this process, {limits}"))
 }
 
 /// The variant that was asked for; else the first, unless another alone says where its fields lie in the struct as it

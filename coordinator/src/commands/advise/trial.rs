@@ -3,9 +3,9 @@
 
 use super::{Clock, question::Question};
 use crate::campaign::{Campaign, Measured};
-use crate::commands::run::overrides;
 use crate::exit::CommandError;
 use crate::machine::Machine;
+use crate::overrides;
 use crate::report::logs::Logs;
 use crate::signals::Signals;
 use plan::{Arm, Nanos, Plan, Repetitions};

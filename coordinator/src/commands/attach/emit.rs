@@ -12,20 +12,22 @@ mod trial;
 mod users;
 mod verbs;
 
-use crate::commands::run::assemble::typed_command;
-use crate::exit::{CommandError, Ending};
+use crate::assemble::typed_command;
+use crate::exit::{CommandError, Ending, say};
 use crate::machine::Machine;
-use crate::report::text::escaped;
+use crate::report::new_file::NewFile;
+use crate::report::text::shown;
 use crate::shell;
 use crate::signals::Signals;
 use draft::{Draft, DraftRole};
 use record::{Attach, EmittedRole, EmittedScenario, EmittedState, Interval};
-use std::fs::File;
-use std::io::{ErrorKind, Write};
 use std::path::Path;
 use std::time::SystemTime;
 use text::Origin;
 use trial::{Lab, Said};
+
+/// Names the file.
+pub(super) const OPTION: &str = "--emit-scenario";
 
 /// How it is to be done.
 pub(super) struct Emission<'a> {
@@ -33,17 +35,6 @@ pub(super) struct Emission<'a> {
     /// Whether the lab runs it.
     pub(super) run: bool,
     pub(super) quiet: bool,
-}
-
-/// Refuses a file that is there, before anybody is watched: nothing is overwritten.
-///
-/// # Errors
-/// [`CommandError::Usage`].
-pub(super) fn check(file: &Path) -> Result<(), CommandError> {
-    match file.symlink_metadata() {
-        Ok(_) => Err(refused(file, &ErrorKind::AlreadyExists.into())),
-        Err(_) => Ok(()),
-    }
 }
 
 /// Makes the scenario, has the lab run it, and adds both to what was seen.
@@ -64,12 +55,13 @@ pub(super) fn emit(seen: &mut Attach, emission: &Emission<'_>, signals: &Signals
     let command = typed_command();
     let cpus = machine.topology.cpus.iter().filter(|cpu| cpu.usable).count();
     let origin = Origin { seen: &*seen, command: &command, when: &when, cpus };
-    let mut out = create(emission.file, &text::text(&draft, &origin))?;
+    let mut out = NewFile::create(OPTION, emission.file)?;
+    out.write(&text::text(&draft, &origin))?;
     let said = match emission.run {
         true => Some(tried(&mut draft, &origin, &machine, signals, emission, &file)?),
         false => None,
     };
-    replace(&mut out, emission.file, &text::text(&draft, &origin))?;
+    out.write(&text::text(&draft, &origin))?;
     let made = match said {
         None => scenario(&file, &draft, EmittedState::NotRun, Some("it was not to be run".to_owned()), &no_rate),
         Some(Said::Failed(why)) => scenario(&file, &draft, EmittedState::Unresolved, Some(why), &no_rate),
@@ -103,10 +95,10 @@ fn tried(
 ) -> Result<Said, CommandError> {
     if !emission.quiet {
         let workers: u32 = draft.roles.iter().map(DraftRole::workers).sum();
-        super::say(&format!(
+        say(&format!(
             "attach: {} is written; the lab runs it now with {workers} workers of its own, beside what runs here (--no-run \
              leaves that out)",
-            escaped(file)
+            shown(emission.file)
         ));
     }
     let seed = u64::from(rand::random::<u32>());
@@ -197,31 +189,6 @@ fn inverted(ns: Interval) -> Interval {
 /// One rate over another, as far as both reach.
 fn over(one: Interval, other: Interval) -> Interval {
     Interval { median: one.median / other.median, low: one.low / other.high, high: one.high / other.low }
-}
-
-fn create(file: &Path, text: &str) -> Result<File, CommandError> {
-    let mut out = File::create_new(file).map_err(|error| refused(file, &error))?;
-    replace(&mut out, file, text)?;
-    Ok(out)
-}
-
-/// Writes the file that was made here anew.
-fn replace(out: &mut File, file: &Path, text: &str) -> Result<(), CommandError> {
-    use std::io::Seek;
-    let write = |out: &mut File| {
-        out.rewind()?;
-        out.set_len(0)?;
-        out.write_all(text.as_bytes())
-    };
-    write(out).map_err(|error| refused(file, &error))
-}
-
-fn refused(file: &Path, error: &std::io::Error) -> CommandError {
-    let (what, cure) = match error.kind() {
-        ErrorKind::AlreadyExists => ("it is there already".to_owned(), "name another, or remove it"),
-        _ => (format!("writing it failed: {error}"), "name a file that you may write"),
-    };
-    CommandError::Usage(format!("--emit-scenario {}: {what}; {cure}", escaped(&file.display().to_string())))
 }
 
 #[cfg(test)]

@@ -2,7 +2,8 @@
 
 use crate::exit::CommandError;
 use crate::foreign_file;
-use record::{CpuRow, Interval, Topology};
+use crate::report::text::shown;
+use record::{Interval, Reach, Topology};
 use std::path::Path;
 
 /// The probe's loop counts up: it loads and stores.
@@ -17,7 +18,7 @@ impl Penalties {
         let Some(path) = path else { return Ok(Penalties(None)) };
         let refused = |what: String| {
             let how = "coordinator topology --measure --json > FILE";
-            CommandError::Usage(format!("--measured {}: {what}; write it with `{how}`", path.display()))
+            CommandError::Usage(format!("--measured {}: {what}; write it with `{how}`", shown(path)))
         };
         let text = foreign_file::read_named(path).map_err(|error| refused(error.to_string()))?;
         let known: Topology = serde_json::from_slice(&text).map_err(|error| refused(error.to_string()))?;
@@ -51,14 +52,8 @@ impl Penalties {
 /// What two CPUs have in common, as the file names it.
 fn distance(known: &Topology, a: u32, b: u32) -> Option<&'static str> {
     let of = |id: u32| known.cpus.iter().find(|cpu| cpu.id == id);
-    let (a, b): (&CpuRow, &CpuRow) = (of(a)?, of(b)?);
-    Some(match () {
-        () if a.id == b.id => return None,
-        () if a.core == b.core => "core",
-        () if a.llc == b.llc => "cluster",
-        () if a.socket == b.socket => "socket",
-        () => "machine",
-    })
+    let (a, b) = (of(a)?, of(b)?);
+    (a.id != b.id).then(|| Reach::between(a, b).name())
 }
 
 #[cfg(test)]

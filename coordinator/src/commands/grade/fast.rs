@@ -1,9 +1,9 @@
 //! The two gates that measure no time: they grade on any machine, and fast.
 
 use super::task::{Entry, Task};
-use crate::commands::run::overrides;
 use crate::exit::CommandError;
 use crate::machine::Machine;
+use crate::overrides;
 use crate::repetition::{self, RepetitionError};
 use crate::signals::Signals;
 use plan::Program;

@@ -2,10 +2,10 @@
 //! further version of the file that does not pass, so that asking twice about the same one tells no more.
 
 use super::task::Task;
+use crate::assemble;
 use crate::cli::GradeOptions;
-use crate::commands::run::assemble;
 use crate::foreign_file;
-use crate::report::html;
+use crate::report::replace;
 use record::{Grade, GradeVerdict, Hint};
 use std::path::PathBuf;
 
@@ -39,9 +39,8 @@ fn hint(all: &[String], number: u32) -> Option<Hint> {
     Some(Hint { number, of: all.len() as u32, text })
 }
 
-/// In place of what stands there, not through it: it may be a link, and lead where nothing is to be written.
 fn note(options: &GradeOptions, version: &str, number: u32) {
-    let _ = html::write(&format!("{version} {number}\n"), &place(options));
+    let _ = replace::whole(&format!("{version} {number}\n"), &place(options));
 }
 
 fn place(options: &GradeOptions) -> PathBuf {

@@ -1,8 +1,9 @@
 //! What is graded: the exercise, its starter and reference, and the student's file, read and checked.
 
 use crate::cli::GradeOptions;
-use crate::commands::run::overrides;
 use crate::exit::CommandError;
+use crate::overrides;
+use crate::report::text::shown;
 use exercise::Exercise;
 use plan::{Arm, Measure, Plan};
 use scenario::Loaded;
@@ -49,7 +50,7 @@ impl Task {
         }
         exercise::fits(&asked, &starter.arm).map_err(|why| {
             let file = folder.join(exercise::FILE);
-            CommandError::Usage(format!("{}: {why}: the exercise is at fault, not your file", file.display()))
+            CommandError::Usage(format!("{}: {why}: the exercise is at fault, not your file", shown(&file)))
         })?;
         Ok(Task { exercise: asked, files, starter, yours, reference })
     }
@@ -84,7 +85,7 @@ fn entry(what: &str, loaded: Loaded, path: &Path) -> Result<Entry, CommandError>
         arms => Err(CommandError::Usage(format!(
             "{}: it has {} arms, and an answer is one: leave [[variant]] and [sweep] out, and write the placement at the \
              top of the file",
-            path.display(),
+            shown(path),
             arms.len()
         ))),
     }

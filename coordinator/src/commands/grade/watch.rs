@@ -7,6 +7,7 @@ use crate::exit::{CommandError, Ending};
 use crate::machine::Machine;
 use crate::report::grade as screen;
 use crate::report::style::Style;
+use crate::report::text::shown;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
@@ -18,7 +19,7 @@ const LOOK_EACH_MS: u16 = 200;
 pub(super) fn watch(options: &GradeOptions, machine: &Machine, style: &Style) -> Result<Ending, CommandError> {
     say(&format!(
         "watching {}: it is looked at when it is saved; Enter measures, h Enter tells the next hint, q Enter ends",
-        options.file.display()
+        shown(&options.file)
     ))?;
     let mut seen = None;
     let mut keys = Keys::default();
@@ -45,12 +46,12 @@ pub(super) fn watch(options: &GradeOptions, machine: &Machine, style: &Style) ->
 fn grade(options: &GradeOptions, machine: &Machine, style: &Style, depth: Depth) -> Result<(), CommandError> {
     match grade_once(options, machine, depth) {
         Ok(grade) => show(&grade, options, style),
-        Err(CommandError::Refused(refusal)) => say(&refusal.render(style.has_colour())),
-        Err(CommandError::Usage(text) | CommandError::Failed(text)) => say(&format!("error: {text}")),
         Err(ends @ (CommandError::Interrupted | CommandError::ClosedPipe)) => Err(ends),
+        Err(error) => error.message(style.has_colour()).map_or(Ok(()), |message| say(&message)),
     }
 }
 
+/// On standard output, where the pages are.
 fn say(text: &str) -> Result<(), CommandError> {
     let mut out = std::io::stdout().lock();
     writeln!(out, "{}", text.trim_end())?;

@@ -1,14 +1,13 @@
 //! A run's end: on disk before anything is shown or fails, then what a reader sees and the exit status.
 
-use super::assemble::Verdict;
-use super::say;
+use crate::assemble::Verdict;
 use crate::campaign::command_error;
 use crate::cli::RunOptions;
-use crate::exit::{CommandError, Ending};
+use crate::exit::{CommandError, Ending, say};
 use crate::report::data;
 use crate::report::logs::Logs;
 use crate::report::style::Style;
-use crate::report::text::escaped;
+use crate::report::text::shown;
 use crate::report::{files, terminal};
 use crate::signals::Signals;
 use record::{ExpectState, Run};
@@ -35,7 +34,7 @@ pub(crate) fn save(
     };
     let Some(error) = ended else { return Ok(folder.map_err(|why| CommandError::Failed(why.to_string()))) };
     match &folder {
-        Ok(folder) => say(&format!("what was measured until then is in {}", escaped(&folder.display().to_string()))),
+        Ok(folder) => say(&format!("what was measured until then is in {}", shown(folder))),
         Err(why) => say(&format!("what was measured until then could not be kept: {why}")),
     }
     Err(error)

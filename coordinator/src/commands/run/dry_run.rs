@@ -1,6 +1,6 @@
 //! `--dry-run`: what would run, where, and for how long.
 
-use crate::commands::estimate::expected_length;
+use crate::estimate::expected_length;
 use crate::exit::CommandError;
 use plan::{Bound, Plan, Program, Repetitions};
 use std::io::Write;

@@ -1,7 +1,7 @@
 //! What on this machine spoils the run that is about to begin, told before it begins.
 
-use super::say;
 use crate::cli::{RunOptions, ShapeOptions};
+use crate::exit::say;
 use crate::machine::Machine;
 use crate::needs;
 use crate::report::doctor as report;

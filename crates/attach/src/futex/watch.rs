@@ -108,7 +108,7 @@ impl<'a> Watcher<'a> {
 
     fn take_up(&mut self, root: &Root, target: &Target, notes: &mut Notes) {
         let memory = Memory::of(target.pid);
-        if let Some(closed) = crate::closed_memory(root, target.pid) {
+        if let Some(closed) = crate::access::closed_memory(root, target.pid) {
             let text = format!("who owns the locks is not read in it: {}", closed.why);
             notes.add("memory_closed", Some(target.pid), text, Some(&closed.cure));
         }

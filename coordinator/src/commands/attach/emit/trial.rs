@@ -5,8 +5,8 @@ use super::draft::{Draft, DraftLock, DraftRole};
 use super::pass::Known;
 use super::text::{self, Origin, VARIANT};
 use crate::campaign::{Campaign, Measured};
-use crate::commands::clean;
 use crate::exit::CommandError;
+use crate::leftovers;
 use crate::machine::Machine;
 use crate::report::logs::Logs;
 use crate::signals::Signals;
@@ -58,7 +58,7 @@ impl Lab<'_> {
     /// # Errors
     /// [`CommandError`] where a repetition failed or the user interrupted it.
     pub(super) fn run(&self, draft: &mut Draft, origin: &Origin<'_>) -> Result<Said, CommandError> {
-        clean::sweep();
+        leftovers::sweep();
         for look in 0..LOOKS {
             if draft.roles.iter().all(|role| wanted_ns(role).is_none()) {
                 break;

@@ -1,49 +1,13 @@
 //! From the traces of rings to what lies between two CPUs: medians and spreads by pair, medians by distance.
 
 use model::Distance;
-use plan::{Cpu, CpuId, Program, TickRate, Topology};
-use record::{CostProbe, DistanceRow, PairLatency, Trace};
+use plan::{CpuId, Program, TickRate, Topology};
+use record::{CostProbe, CpuRow, DistanceRow, PairLatency, Reach, Trace};
 use std::collections::BTreeMap;
 
 /// Readings of the contended probe count where their one-way time lies within this factor of the pair's median: a
 /// hypervisor that moves CPUs changes both, and figures of two states do not go together.
 const SAME_STATE: f64 = 1.2;
-
-/// What two CPUs have in common, nearest first.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Reach {
-    /// They are threads of one core.
-    Core,
-    /// Their cores share the last level.
-    Cluster,
-    /// Their last levels share the socket.
-    Socket,
-    /// Their sockets share the machine.
-    Machine,
-}
-
-/// The distances that a machine file knows.
-pub(super) const REACHES: [Reach; 3] = [Reach::Cluster, Reach::Socket, Reach::Machine];
-
-impl Reach {
-    fn between(a: &Cpu, b: &Cpu) -> Reach {
-        match () {
-            () if a.core == b.core => Reach::Core,
-            () if a.llc == b.llc => Reach::Cluster,
-            () if a.socket == b.socket => Reach::Socket,
-            () => Reach::Machine,
-        }
-    }
-
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Reach::Core => "core",
-            Reach::Cluster => "cluster",
-            Reach::Socket => "socket",
-            Reach::Machine => "machine",
-        }
-    }
-}
 
 /// One reading of a pair, nanoseconds.
 #[derive(Copy, Clone, Debug, PartialEq)]
@@ -97,7 +61,8 @@ impl Readings {
     pub(super) fn pairs(&self, topology: &Topology) -> Vec<PairLatency> {
         let bump_ns = self.costs().bump_ns;
         let row = |(&(from, to), readings): (&(CpuId, CpuId), &Vec<Reading>)| {
-            let reach = Reach::between(topology.cpu(from)?, topology.cpu(to)?);
+            let cpu = |id| topology.cpu(id).map(CpuRow::of);
+            let reach = Reach::between(&cpu(from)?, &cpu(to)?);
             pair(from, to, reach, readings, bump_ns)
         };
         self.pairs.iter().filter_map(row).collect()
@@ -128,7 +93,6 @@ fn pair(from: CpuId, to: CpuId, reach: Reach, readings: &[Reading], bump_ns: Opt
 
 /// What pairs of each distance have in common, nearest first.
 pub(super) fn distances(pairs: &[PairLatency]) -> Vec<DistanceRow> {
-    let all = [Reach::Core, Reach::Cluster, Reach::Socket, Reach::Machine];
     let row = |reach: Reach| {
         let own: Vec<&PairLatency> = pairs.iter().filter(|pair| pair.distance == reach.name()).collect();
         Some(DistanceRow {
@@ -140,7 +104,7 @@ pub(super) fn distances(pairs: &[PairLatency]) -> Vec<DistanceRow> {
             tenure_ns: middle(own.iter().filter_map(|pair| pair.tenure_ns)),
         })
     };
-    all.into_iter().filter_map(row).collect()
+    Reach::ALL.into_iter().filter_map(row).collect()
 }
 
 /// The median; `None` of nothing.

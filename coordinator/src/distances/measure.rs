@@ -1,6 +1,6 @@
 //! How far CPUs are from each other: repetitions of tiny programs, whose probes around the window are the measurement.
 
-use super::readings::{self, Reach, Readings};
+use super::readings::{self, Readings};
 use super::rings::covering;
 use super::sample;
 use crate::campaign::Observer;
@@ -11,7 +11,7 @@ use crate::repetition::{self, RepetitionError};
 use crate::report::progress::{Progress, ProgressMode};
 use crate::signals::Signals;
 use plan::{AccessKind, Address, CpuId, Layout, Nanos, OpKind, Program, Topology, Width, WorkerIndex, WorkerProgram};
-use record::{AdjacentLine, CostProbe, DistanceRow, PairLatency, PairSample, Trace};
+use record::{AdjacentLine, CostProbe, DistanceRow, PairLatency, PairSample, Reach, Trace};
 use std::time::Duration;
 
 /// Times each ring is run, where that takes no longer than [`PATIENCE`]; two readings of each pair a time.
@@ -38,19 +38,22 @@ const PLACEMENTS: [[u64; 2]; 3] = [[0, 64], [64, 128], [0, 256]];
 const MATTERS: f64 = 1.2;
 
 /// What was measured.
-pub(super) struct Measured {
-    pub(super) pairs: Vec<PairLatency>,
-    pub(super) distances: Vec<DistanceRow>,
-    pub(super) sample: PairSample,
-    pub(super) costs: CostProbe,
-    pub(super) adjacent_line: Option<AdjacentLine>,
+pub(crate) struct Measured {
+    pub(crate) pairs: Vec<PairLatency>,
+    pub(crate) distances: Vec<DistanceRow>,
+    pub(crate) sample: PairSample,
+    pub(crate) costs: CostProbe,
+    pub(crate) adjacent_line: Option<AdjacentLine>,
 }
 
 impl Measured {
-    /// One way and contended pass of a distance.
-    pub(super) fn probed(&self, reach: Reach) -> Option<(f64, f64)> {
-        let row = self.distances.iter().find(|row| row.distance == reach.name())?;
-        Some((row.transfer_ns, row.contended_ns?))
+    /// One way and contended pass of each distance that a machine file knows.
+    pub(crate) fn probed(&self) -> [Option<(f64, f64)>; 3] {
+        let of = |reach: Reach| {
+            let row = self.distances.iter().find(|row| row.distance == reach.name())?;
+            Some((row.transfer_ns, row.contended_ns?))
+        };
+        [Reach::Cluster, Reach::Socket, Reach::Machine].map(of)
     }
 }
 
@@ -58,12 +61,12 @@ impl Measured {
 ///
 /// # Errors
 /// [`CommandError`] where a repetition failed or the user interrupted it.
-pub(super) fn measure(topology: &Topology, options: &TopologyOptions) -> Result<Measured, CommandError> {
+pub(crate) fn measure(topology: &Topology, options: &TopologyOptions) -> Result<Measured, CommandError> {
     let machine = Machine::read().map_err(CommandError::Failed)?;
     let sample = sample::choose(topology, options.all_pairs);
     let rings = covering(&sample.cpus).into_iter().chain(sample.siblings.map(Vec::from)).collect::<Vec<_>>();
     let repetitions = options.repetitions.unwrap_or_else(|| affordable(&rings));
-    let signals = Signals::block().map_err(|error| CommandError::Failed(error.to_string()))?;
+    let signals = Signals::block()?;
     let total = rings.len() as u64 * u64::from(repetitions) + PLACEMENTS.len() as u64 * u64::from(PAIR_REPETITIONS);
     let mut progress = Progress::new(ProgressMode::on_stderr(options.quiet), "topology", total);
     let lab = Lab { machine: &machine, signals: &signals };
