@@ -94,18 +94,21 @@ fn one_cpu_has_no_distance() {
     }
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("host.toml");
-    let on_one = |arguments: &[&str], file: &Path| {
+    let on_one = |arguments: &[&str], file: &Path, status: i32| {
         let mut command = Command::new("taskset");
         command.args(["-c", "0", env!("CARGO_BIN_EXE_coordinator")]).args(arguments).arg(file);
         let output = command.output().unwrap();
-        assert_eq!(output.status.code(), Some(4), "{arguments:?}: {}", stderr(&output));
+        assert_eq!(output.status.code(), Some(status), "{arguments:?}: {}", stderr(&output));
         stderr(&output)
     };
-    let said = on_one(&["topology", "--measure", "--write"], &file);
+    let said = on_one(&["topology", "--measure", "--write"], &file, 4);
     assert!(said.contains("a distance lies between two") && !file.exists(), "{said}");
     let scenario = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scenarios/false_sharing.toml");
-    let said = on_one(&["model"], &scenario);
+    let said = on_one(&["model"], &scenario, 4);
     assert!(said.contains("no distance can be measured here; name a machine with `--machine`"), "{said}");
+    // What is refused is refused before anything is measured.
+    let said = on_one(&["model"], &folder.path().join("absent.toml"), 2);
+    assert!(said.contains("absent.toml"), "{said}");
 }
 
 #[test]

@@ -16,7 +16,6 @@ use scenario::Loaded;
 use std::io::Write;
 
 pub(crate) fn model(options: &ModelOptions, colour: ColourChoice) -> Result<Ending, CommandError> {
-    let (machine, topology) = modelling::find(options.machine.as_deref())?;
     let seed = options.seed.unwrap_or(0);
     let shape = |workers| ShapeOptions {
         workers,
@@ -26,7 +25,10 @@ pub(crate) fn model(options: &ModelOptions, colour: ColourChoice) -> Result<Endi
     };
     let counts = options.workers.as_deref().map(worker_counts).transpose()?.unwrap_or_default();
     let one = if let [only] = counts[..] { Some(only) } else { None };
-    let (loaded, bound) = bound(options, &shape(one), (&machine, &topology), seed)?;
+    let loaded = overrides::load_shape(&options.scenario, &shape(one))?;
+    // Behind all that can be refused without it: this machine's own figures take seconds to measure.
+    let (machine, topology) = modelling::find(options.machine.as_deref())?;
+    let (loaded, bound) = bound(loaded, options, (&machine, &topology), seed)?;
     let run = ModelRun {
         schema_version: SCHEMA_VERSION,
         tool: assemble::tool(),
@@ -53,17 +55,16 @@ pub(crate) fn model(options: &ModelOptions, colour: ColourChoice) -> Result<Endi
 }
 
 fn bound(
+    loaded: Loaded,
     options: &ModelOptions,
-    shape: &ShapeOptions,
     (machine, topology): (&Machine, &Topology),
     seed: u64,
 ) -> Result<(Loaded, Bound), CommandError> {
-    let loaded = overrides::load_shape(&options.scenario, shape)?;
     let refused = |error: plan::BindError| match machine.name.as_str() {
         HOST => overrides::usage_or_refusal(&loaded, error),
         _ => overrides::refused_elsewhere(&loaded, &error),
     };
-    let plan = loaded.plan.clone().only(&shape.only).map_err(refused)?;
+    let plan = loaded.plan.clone().only(&options.only).map_err(refused)?;
     let bound = plan::bind(&plan, topology, seed).map_err(refused)?;
     Ok((Loaded { plan, ..loaded }, bound))
 }
@@ -123,7 +124,8 @@ fn curve(
 ) -> Result<Vec<CurvePoint>, CommandError> {
     let mut points = Vec::new();
     for &workers in counts {
-        let (loaded, bound) = bound(options, &shape(Some(workers)), (machine, topology), seed)?;
+        let loaded = overrides::load_shape(&options.scenario, &shape(Some(workers)))?;
+        let (loaded, bound) = bound(loaded, options, (machine, topology), seed)?;
         for arm in
             arms(&bound, &loaded, machine, topology, seed).into_iter().filter(|arm| arm.kind == record::Kind::Variant)
         {
