@@ -8,7 +8,7 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use std::os::fd::{AsFd, BorrowedFd};
 
 /// SIGINT, SIGTERM, SIGHUP and SIGQUIT, blocked and readable, as long as this lives: so long workers and a segment must be
-/// cleaned up after. Dropped, it restores the thread's mask, and a signal that is still pending acts as it would have.
+/// cleaned up after. One that this process was begun to ignore, as nohup(1) has it, stays ignored. Dropped, it restores the thread's mask, and a signal that is still pending acts as it would have.
 /// Workers start with an empty mask of their own.
 pub(crate) struct Signals {
     descriptor: SignalFd,
@@ -29,20 +29,41 @@ pub(crate) fn ignore_file_size_limit() {
     debug_assert!(result.is_ok(), "SIGXFSZ can be ignored");
 }
 
+/// Whether whoever began this process had it ignore that signal: nohup(1), or a shell without job control for what it
+/// runs in the background. Blocked, the kernel would queue it all the same (`sig_ignored` of kernel/signal.c). It must be
+/// blocked, since it is asked by way of another disposition.
+fn is_ignored(which: Signal) -> bool {
+    #[allow(unsafe_code)]
+    // SAFETY: SIG_DFL runs no code of ours, and the other is what was there.
+    let before = unsafe { signal(which, SigHandler::SigDfl) };
+    let is_ignored = matches!(before, Ok(SigHandler::SigIgn));
+    if let Ok(before) = before {
+        #[allow(unsafe_code)]
+        // SAFETY: as above.
+        let restored = unsafe { signal(which, before) };
+        debug_assert!(restored.is_ok(), "{which} had that disposition");
+    }
+    is_ignored
+}
+
 impl Signals {
     /// Blocks the signals for this thread. No other thread may be alive then, or it would take the signals.
     ///
     /// # Errors
     /// Where the kernel gives no descriptor; the mask is as before then.
     pub(crate) fn block() -> Result<Signals, SignalsError> {
-        let mut mask = SigSet::empty();
-        for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT] {
-            mask.add(signal);
-        }
+        let requests = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT];
+        let mask_before = SigSet::from_iter(requests).thread_swap_mask(SigmaskHow::SIG_BLOCK).map_err(SignalsError)?;
+        let heard = SigSet::from_iter(requests.into_iter().filter(|&request| !is_ignored(request)));
         let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
-        let descriptor = SignalFd::with_flags(&mask, flags).map_err(SignalsError)?;
-        let mask_before = mask.thread_swap_mask(SigmaskHow::SIG_BLOCK).map_err(SignalsError)?;
-        Ok(Signals { descriptor, mask_before })
+        let descriptor = SignalFd::with_flags(&heard, flags);
+        let mut mask = mask_before;
+        if descriptor.is_ok() {
+            mask.extend(&heard);
+        }
+        // It fails for an unknown `how` alone (pthread_sigmask(3)).
+        let _ = mask.thread_set_mask();
+        Ok(Signals { descriptor: descriptor.map_err(SignalsError)?, mask_before })
     }
 
     /// Whether one has come. It stays pending.
@@ -92,7 +113,7 @@ mod tests {
             let before = SigSet::thread_get_mask().unwrap();
             let signals = Signals::block().unwrap();
             assert!(!signals.pending() && !signals.take());
-            raise(Signal::SIGHUP).unwrap();
+            raise(Signal::SIGTERM).unwrap();
             assert!(signals.pending(), "looking does not take it");
             assert!(signals.take() && !signals.pending(), "taken, it will not act");
             drop(signals);

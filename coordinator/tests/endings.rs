@@ -10,7 +10,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use testing::{A_LONG_TIME, within};
 
@@ -54,6 +54,24 @@ fn an_interrupt_ends_the_run_with_130() {
     assert!(stderr(&output).contains("interrupted"));
     assert_gone(&workers, A_LONG_TIME);
     assert!(!bench.results().exists(), "nothing was complete, so nothing is on disk");
+}
+
+/// As nohup(1) begins what is to outlive its terminal.
+#[test]
+fn a_hangup_that_is_ignored_ends_nothing() {
+    let _alone = alone();
+    let bench = Bench::new(&LONG.replace("60s", "1s"));
+    let run = bench.run();
+    let mut command = Command::new("sh");
+    command.args(["-c", "trap '' HUP; exec \"$0\" \"$@\""]).arg(run.get_program()).args(run.get_args());
+    let (child, workers) = in_a_window(command);
+    signal(child.id() as i32, Signal::SIGHUP);
+    let output = child.wait_with_output().unwrap();
+    let said = stderr(&output);
+    // 3 where the one repetition was spoiled.
+    assert!(matches!(output.status.code(), Some(0 | 3)), "{:?}: {said}", output.status);
+    assert!(bench.only_result().join("run.json").exists() && !said.contains("interrupted"), "{said}");
+    assert_gone(&workers, A_LONG_TIME);
 }
 
 #[test]

@@ -97,7 +97,19 @@ pub(crate) fn bench_of(user: u32, scenario: &str) -> (Bench, Command) {
     (bench, command)
 }
 
+/// Has this process, and so what it begins, heed the signals that ask it to end: a shell without job control begins what it
+/// runs in the background with SIGINT ignored, nohup(1) with SIGHUP.
+fn heed_requests_to_end() {
+    use nix::sys::signal::{SigHandler, Signal, signal};
+    for request in [Signal::SIGINT, Signal::SIGQUIT, Signal::SIGHUP, Signal::SIGTERM] {
+        #[allow(unsafe_code)]
+        // SAFETY: SIG_DFL runs no code of ours.
+        unsafe { signal(request, SigHandler::SigDfl) }.unwrap();
+    }
+}
+
 pub(crate) fn coordinator() -> Command {
+    heed_requests_to_end();
     let mut command = Command::new(env!("CARGO_BIN_EXE_coordinator"));
     command.env_remove("NO_COLOR").env("COLUMNS", "80").stdin(Stdio::null());
     command
