@@ -8,6 +8,7 @@
 //! trial, and the rest of those in which, as the two processes' own clocks tell, both kept to the script.
 #![allow(unsafe_code)] // words and locks in a mapped segment
 
+use super::named;
 use super::rehearsal::{ENCODED, each, lock, own_lock, program, segment, unlock};
 use crate::compile::{CompiledLoop, Hooks, LockSites};
 use crate::context::Context;
@@ -24,6 +25,7 @@ use shm_layout::{Segment, ticks};
 use std::ffi::c_void;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 /// What the holder's process is told: `KIND CPU SEGMENT`.
 const HOLDER: &str = "LAB_SCRIPTED_HOLDER";
@@ -63,13 +65,21 @@ fn word(segment: &Segment, at: u64) -> &AtomicU64 {
     unsafe { &*segment.area().add(at as usize).cast::<AtomicU64>() }
 }
 
+/// Looks between two looks at the time, which take longer.
+const LOOKS: u32 = 100_000;
+
 fn await_turn(segment: &Segment, at: u64, turn: u64) -> u64 {
+    let mut begin = None;
     loop {
-        let now = word(segment, at).load(Ordering::Acquire);
-        if now == turn || now == END {
-            return now;
+        for _ in 0..LOOKS {
+            let now = word(segment, at).load(Ordering::Acquire);
+            if now == turn || now == END {
+                return now;
+            }
+            std::hint::spin_loop();
         }
-        std::hint::spin_loop();
+        let waited = begin.get_or_insert_with(Instant::now).elapsed();
+        assert!(waited < testing::A_LONG_TIME, "turn {turn} has not come at {at}: is the other still there?");
     }
 }
 
@@ -236,7 +246,8 @@ impl Drop for Ended {
 
 fn start_holder(kind: LockKind, cpu: u32, segment: &Segment) -> Ended {
     let child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "scripted::a_logged_wait_is_what_arithmetic_says", "--nocapture", "--test-threads=1"])
+        .args(["--exact", &named("a_logged_wait_is_what_arithmetic_says", module_path!())])
+        .args(["--nocapture", "--test-threads=1"])
         .env(HOLDER, format!("{} {cpu} {}", kind.name(), segment.name()))
         .stdout(Stdio::null())
         .spawn();

@@ -3,6 +3,7 @@
 //! the totals are exact.
 
 use super::*;
+use crate::tests::named;
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
 use shm_layout::lock::Released;
@@ -112,7 +113,7 @@ impl Piece {
     fn start_children(&self, kind: LockKind, program: &Program, segment: &Segment) -> Vec<Child> {
         let start = |worker: usize| {
             Command::new(std::env::current_exe().unwrap())
-                .args(["--exact", &format!("rehearsal::processes::{}", self.test), "--nocapture", "--test-threads=1"])
+                .args(["--exact", &named(self.test, module_path!()), "--nocapture", "--test-threads=1"])
                 .env(PART, format!("{} {worker} {}", kind.name(), segment.name()))
                 .stdout(Stdio::null())
                 .spawn()
