@@ -163,12 +163,13 @@ fn lack(elf: &Elf, has_shared: bool) -> Option<String> {
     }
 }
 
-/// The address that the linker gave to what lies at an offset of the file.
+/// The address that the linker gave to what lies at an offset of the file. The last there can be is none: the libraries
+/// reckon with the one behind.
 fn address<'d>(object: &impl Object<'d>, offset: u64) -> Option<u64> {
     object.segments().find_map(|segment| {
         let (start, bytes) = segment.file_range();
         let within = offset.checked_sub(start).filter(|within| *within < bytes)?;
-        segment.address().checked_add(within)
+        segment.address().checked_add(within).filter(|address| *address < u64::MAX)
     })
 }
 
@@ -251,6 +252,26 @@ mod tests {
         let line = text.lines().find(|line| line.starts_with("l ") && line.ends_with("small.c"));
         assert!(line.is_some_and(|line| line.split(' ').nth(2).unwrap().parse::<u32>().unwrap() <= 4), "{line:?}");
         assert!(text.ends_with("\n.\n"));
+    }
+
+    /// `Elf64_Ehdr` and `Elf64_Phdr` of elf(5), or those of 32 bits.
+    #[test]
+    fn a_segment_at_the_last_address_there_can_be_is_read_to_an_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let Some(mut bytes) = program(folder.path()) else { return };
+        if bytes[4] != 2 {
+            return testing::not_here("a compiler of programs of 64 bits");
+        }
+        let half = |bytes: &[u8], at: usize| u16::from_ne_bytes(bytes[at..at + 2].try_into().unwrap());
+        let word = |bytes: &[u8], at: usize| u64::from_ne_bytes(bytes[at..at + 8].try_into().unwrap());
+        let (first, each, number) = (word(&bytes, 32) as usize, half(&bytes, 54), half(&bytes, 56));
+        let mut offsets = Vec::new();
+        for header in (0..number).map(|index| first + usize::from(index) * usize::from(each)) {
+            offsets.push(word(&bytes, header + 8));
+            bytes[header + 16..header + 24].copy_from_slice(&u64::MAX.to_ne_bytes());
+        }
+        let text = told(folder.path(), &bytes, &offsets).unwrap();
+        assert!(!text.contains("small.c") && text.ends_with(".\n"), "{text}");
     }
 
     #[test]
