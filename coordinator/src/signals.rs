@@ -8,7 +8,8 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use std::os::fd::{AsFd, BorrowedFd};
 
 /// SIGINT, SIGTERM, SIGHUP and SIGQUIT, blocked and readable, as long as this lives: so long workers and a segment must be
-/// cleaned up after. One that this process was begun to ignore, as nohup(1) has it, stays ignored. Dropped, it restores the thread's mask, and a signal that is still pending acts as it would have.
+/// cleaned up after. One that this process was begun to ignore, as nohup(1) has it, stays ignored. Dropped, it restores
+/// the thread's mask, and a signal that is still pending acts as it would have.
 /// Workers start with an empty mask of their own.
 pub(crate) struct Signals {
     descriptor: SignalFd,
